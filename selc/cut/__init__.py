@@ -1,0 +1,1 @@
+"""The minimum vertex cut that chooses pins."""

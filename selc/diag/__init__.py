@@ -1,0 +1,1 @@
+"""Spans, diagnostics, the rules registry and renderers. Imports the standard library only."""

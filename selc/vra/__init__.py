@@ -1,0 +1,1 @@
+"""Pin value range analysis: candidates and legality, with evidence."""
