@@ -1,0 +1,344 @@
+"""Abstract values: what a node can be, whatever is pinned above it.
+
+Forward and non-relational, so that a fact found here survives any pin whose values lie inside the
+abstract value of the pinned site (offers are joined in by the caller). Either a finite set of
+constants, or kinds with bounds for the integers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from selc.ir.domain import Domain
+from selc.ir.graph import BOOLEAN, Node
+from selc.ir.op import FAULTS, TABLE, Op, TooWide, apply, evaluate
+from selc.ir.value import UNDEF, Value, kind_of, value_key
+
+MAX_SET: Final = 64
+MAX_COMBINATIONS: Final = 4096
+NUMERIC: Final = frozenset({"int", "bool", "float"})
+INTEGRAL: Final = frozenset({"int", "bool"})
+
+
+@dataclass(frozen=True, slots=True)
+class AbsVal:
+    """`values`: exactly these (or a subset); otherwise `kinds`, with lo..hi bounding the integers.
+
+    `defined` says that the node is never `UNDEF`.
+    """
+
+    values: tuple[Value, ...] | None
+    kinds: frozenset[str]
+    lo: int | None = None
+    hi: int | None = None
+    defined: bool = True
+
+    @property
+    def is_integral(self) -> bool:
+        """Only ints and bools."""
+        return bool(self.kinds) and self.kinds <= INTEGRAL
+
+    @property
+    def single(self) -> bool:
+        """Exactly one value, always defined."""
+        return self.values is not None and len(self.values) == 1 and self.defined
+
+
+ANY: Final = AbsVal(None, frozenset({"none", "bool", "int", "float", "str", "symbol", "tuple"}), defined=False)
+BOOL: Final = AbsVal((False, True), frozenset({"bool"}), 0, 1)
+
+
+def of_values(values: Sequence[Value], defined: bool = True) -> AbsVal:
+    """The abstraction of a non-empty collection of constants."""
+    distinct = tuple({value_key(v): v for v in values}.values())
+    kinds = frozenset(kind_of(v) for v in distinct)
+    ints = [int(v) for v in distinct if isinstance(v, (bool, int))]
+    lo, hi = (min(ints), max(ints)) if ints else (None, None)
+    return AbsVal(distinct if len(distinct) <= MAX_SET else None, kinds, lo, hi, defined)
+
+
+def of_domain(domain: Domain) -> AbsVal:
+    """The abstraction of a declared domain."""
+    if domain.values is not None:
+        return of_values(domain.values)
+    if len(domain) <= MAX_SET:
+        return of_values(tuple(domain))
+    return AbsVal(None, frozenset({"int"}), domain.lo, domain.hi)
+
+
+def join(a: AbsVal, b: AbsVal) -> AbsVal:
+    """The least abstraction above both."""
+    defined = a.defined and b.defined
+    if a.values is not None and b.values is not None:
+        return of_values(a.values + b.values, defined) if a.values or b.values else a
+    kinds = a.kinds | b.kinds
+    sides = [s for s in (a, b) if s.kinds & INTEGRAL]
+    lo = None if any(s.lo is None for s in sides) else min((s.lo for s in sides), default=None)  # type: ignore[type-var]
+    hi = None if any(s.hi is None for s in sides) else max((s.hi for s in sides), default=None)  # type: ignore[type-var]
+    return AbsVal(None, kinds, lo, hi, defined)
+
+
+def transfer(node: Node, args: Sequence[AbsVal]) -> AbsVal:
+    """The abstraction of a node from those of its arguments; not for INPUT."""
+    op = node.op
+    if op is Op.CONST:
+        return of_values((node.attr,))
+    if op is Op.MARK:
+        return args[0]
+    if op is Op.FAIL:
+        return AbsVal((), frozenset(), defined=False)
+    if op is Op.SELECT:
+        return _select(args[0], args[1], args[2])
+    if op is Op.OK:
+        return _ok(node, args)
+    finite = _finite(node, args)
+    if finite is not None:
+        return finite
+    if op in BOOLEAN:
+        return _compare(op, args)
+    defined = all(a.defined for a in args) and (TABLE[op].total or never_fails(op, node.attr, args))
+    kinds = _kinds(op, node.attr, args)
+    lo, hi = _bounds(op, args) if kinds & INTEGRAL and all(a.is_integral for a in args) else (None, None)
+    if op is Op.LEN:
+        lo = 0
+    if op is Op.BIT_LENGTH and args[0].is_integral and args[0].lo is not None and args[0].hi is not None:
+        lo, hi = 0, max(abs(args[0].lo), abs(args[0].hi)).bit_length()
+    if lo is not None and lo == hi and kinds == {"int"}:
+        return AbsVal((lo,), kinds, lo, hi, defined)
+    return AbsVal(None, kinds, lo, hi, defined)
+
+
+def _select(cond: AbsVal, then: AbsVal, other: AbsVal) -> AbsVal:
+    arms = []
+    if cond.values is None or any(cond.values):
+        arms.append(then)
+    if cond.values is None or not all(cond.values):
+        arms.append(other)
+    result = arms[0] if arms else other
+    for arm in arms[1:]:
+        result = join(result, arm)
+    if cond.defined:
+        return result
+    return AbsVal(result.values, result.kinds, result.lo, result.hi, False)
+
+
+def _ok(node: Node, args: Sequence[AbsVal]) -> AbsVal:
+    assert isinstance(node.attr, tuple)
+    op = Op(node.attr[0])
+    if TABLE[op].total or never_fails(op, node.attr[1], args):
+        return of_values((True,))
+    finite = _finite(node, args)
+    return finite if finite is not None else BOOL
+
+
+def _finite(node: Node, args: Sequence[AbsVal]) -> AbsVal | None:
+    count = 1
+    for a in args:
+        if a.values is None:
+            return None
+        count *= len(a.values)
+    if count > MAX_COMBINATIONS or count == 0:
+        return None
+    out: list[Value] = []
+    defined = all(a.defined for a in args)
+    try:
+        for combo in itertools.product(*[a.values for a in args if a.values is not None]):
+            value = evaluate(node.op, node.attr, combo)
+            if value is UNDEF:
+                defined = False
+            else:
+                out.append(value)
+    except TooWide:
+        return None
+    if node.op is Op.OK and not all(a.defined for a in args):
+        out.append(True)
+    if not out:
+        return AbsVal((), frozenset(), defined=False)
+    return of_values(out, defined)
+
+
+def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:
+    """Whether the operation cannot raise on any defined values of its arguments."""
+    if TABLE[op].total:
+        return True
+    if not args:
+        return False
+    numeric = all(a.kinds <= NUMERIC for a in args)
+    integral = all(a.is_integral for a in args)
+    b = args[-1]
+    if op in (Op.ADD, Op.SUB, Op.MUL, Op.MIN2, Op.MAX2, Op.LT, Op.LE, Op.GT, Op.GE):
+        if op is Op.ADD and all(a.kinds == {"tuple"} for a in args):
+            return True
+        if op in (Op.LT, Op.LE, Op.GT, Op.GE, Op.MIN2, Op.MAX2) and numeric:
+            return True
+        # int op float overflows for wide integers only
+        return numeric and (integral or all(a.kinds == {"float"} or _bounded(a, 1 << 1000) for a in args))
+    if op in (Op.FLOORDIV, Op.MOD):
+        return integral and _excludes_zero(b)
+    if op is Op.TRUEDIV:
+        return integral and _excludes_zero(b) and all(_bounded(a, 1 << 500) for a in args)
+    if op in (Op.NEG, Op.POS, Op.ABS):
+        return numeric
+    if op in (Op.BITAND, Op.BITOR, Op.BITXOR, Op.INVERT, Op.BIT_LENGTH):
+        return integral
+    if op in (Op.LSHIFT, Op.RSHIFT):
+        return integral and b.lo is not None and b.lo >= 0 and (op is Op.RSHIFT or _bounded(b, 1024))
+    if op in (Op.INT, Op.ROUND, Op.CEIL, Op.FLOOR, Op.TRUNC):
+        return integral
+    if op in (Op.FLOAT, Op.FLOAT32):
+        return integral and _bounded(args[0], 1 << 500)
+    if op in (Op.LEN, Op.ANY, Op.ALL):
+        return args[0].kinds == {"tuple"}
+    if op is Op.SQRT:
+        return integral and args[0].lo is not None and args[0].lo >= 0 and _bounded(args[0], 1 << 500)
+    if op is Op.LOG2:
+        return integral and args[0].lo is not None and args[0].lo > 0
+    return False
+
+
+def _bounded(a: AbsVal, limit: int) -> bool:
+    if a.kinds == {"bool"}:
+        return True
+    return a.is_integral and a.lo is not None and a.hi is not None and -limit < a.lo and a.hi < limit
+
+
+def _excludes_zero(a: AbsVal) -> bool:
+    if a.values is not None:
+        return all(v != 0 for v in a.values)
+    return (a.lo is not None and a.lo > 0) or (a.hi is not None and a.hi < 0)
+
+
+def _compare(op: Op, args: Sequence[AbsVal]) -> AbsVal:
+    defined = all(a.defined for a in args) and never_fails(op, None, args)
+    verdict: bool | None = None
+    if op in (Op.TRUTH, Op.NOT) and args[0].is_integral and _excludes_zero(args[0]):
+        verdict = op is Op.TRUTH
+    elif op is Op.IS:
+        a, b = args
+        if not a.kinds & b.kinds:
+            verdict = False
+    elif op in (Op.EQ, Op.NE) and not (args[0].kinds & args[1].kinds) and not all(a.kinds & NUMERIC for a in args):
+        verdict = op is Op.NE
+    elif len(args) == 2 and all(a.is_integral for a in args):
+        verdict = _order(op, args[0], args[1])
+    if verdict is None:
+        return AbsVal((False, True), frozenset({"bool"}), 0, 1, defined)
+    return of_values((verdict,), defined)
+
+
+def _order(op: Op, a: AbsVal, b: AbsVal) -> bool | None:
+    below = a.hi is not None and b.lo is not None and a.hi < b.lo
+    above = a.lo is not None and b.hi is not None and a.lo > b.hi
+    at_most = a.hi is not None and b.lo is not None and a.hi <= b.lo
+    at_least = a.lo is not None and b.hi is not None and a.lo >= b.hi
+    yes, no = {
+        Op.LT: (below, at_least),
+        Op.GE: (at_least, below),
+        Op.GT: (above, at_most),
+        Op.LE: (at_most, above),
+        Op.NE: (below or above, False),
+        Op.EQ: (False, below or above),
+    }.get(op, (False, False))
+    return True if yes else False if no else None
+
+
+_FLOATING: Final = frozenset({Op.FLOAT, Op.FLOAT32, Op.TRUEDIV, Op.SQRT, Op.LOG2})
+_ARITHMETIC: Final = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.NEG, Op.POS, Op.ABS})
+
+
+def _kinds(op: Op, attr: Value, args: Sequence[AbsVal]) -> frozenset[str]:
+    """An upper bound of the kinds of the result."""
+    if op in (Op.INT, Op.CEIL, Op.FLOOR, Op.TRUNC, Op.ROUND, Op.BIT_LENGTH, Op.LEN, Op.LSHIFT, Op.RSHIFT, Op.INVERT):
+        return frozenset({"int"})
+    if op in _FLOATING:
+        return frozenset({"float"})
+    if op in (Op.TUPLE, Op.SORTED):
+        return frozenset({"tuple"})
+    if op is Op.STR:
+        return frozenset({"str"})
+    if op in (Op.BITAND, Op.BITOR, Op.BITXOR) and all(a.is_integral for a in args):
+        return frozenset({"bool"}) if all(a.kinds == {"bool"} for a in args) else frozenset({"int", "bool"})
+    if op in _ARITHMETIC and all(a.kinds <= NUMERIC for a in args):
+        if all(a.is_integral for a in args):
+            return frozenset({"int"})
+        return frozenset({"float"}) if any(a.kinds == {"float"} for a in args) else frozenset({"int", "float"})
+    if op in (Op.MIN2, Op.MAX2):
+        return args[0].kinds | args[1].kinds
+    if op is Op.LOOKUP:
+        assert isinstance(attr, tuple)
+        return frozenset(kind_of(v) for _, v in attr)
+    return ANY.kinds
+
+
+def _bounds(op: Op, args: Sequence[AbsVal]) -> tuple[int | None, int | None]:
+    a = args[0]
+    b = args[-1]
+    al, ah, bl, bh = a.lo, a.hi, b.lo, b.hi
+    if op is Op.ADD:
+        return _add(al, bl), _add(ah, bh)
+    if op is Op.SUB:
+        return _add(al, _neg(bh)), _add(ah, _neg(bl))
+    if op is Op.NEG:
+        return _neg(ah), _neg(al)
+    if op in (Op.POS, Op.INT, Op.CEIL, Op.FLOOR, Op.TRUNC, Op.ROUND):
+        return al, ah
+    if op is Op.MIN2:
+        return (None if al is None or bl is None else min(al, bl)), _least(ah, bh)
+    if op is Op.MAX2:
+        return _greatest(al, bl), (None if ah is None or bh is None else max(ah, bh))
+    if op is Op.ABS and al is not None and ah is not None:
+        return (0 if al <= 0 <= ah else min(abs(al), abs(ah))), max(abs(al), abs(ah))
+    if op is Op.MOD and bl is not None and bl > 0:
+        if al is not None and ah is not None and 0 <= al and ah < bl:
+            return al, ah
+        return 0, None if bh is None else bh - 1
+    if op is Op.BITAND and al is not None and al >= 0 and bl is not None and bl >= 0:
+        return 0, _least(ah, bh)
+    if al is None or ah is None or bl is None or bh is None:
+        return None, None
+    corners = [(x, y) for x in (al, ah) for y in (bl, bh)]
+    if op is Op.MUL:
+        products = [x * y for x, y in corners]
+        return min(products), max(products)
+    if op is Op.FLOORDIV and (bl > 0 or bh < 0):
+        quotients = [x // y for x, y in corners]
+        return min(quotients), max(quotients)
+    if op in (Op.LSHIFT, Op.RSHIFT) and bl >= 0 and bh <= 4096:
+        shifted = [x << y if op is Op.LSHIFT else x >> y for x, y in corners]
+        return min(shifted), max(shifted)
+    return None, None
+
+
+def _neg(x: int | None) -> int | None:
+    return None if x is None else -x
+
+
+def _add(x: int | None, y: int | None) -> int | None:
+    return None if x is None or y is None else x + y
+
+
+def _least(x: int | None, y: int | None) -> int | None:
+    return min((v for v in (x, y) if v is not None), default=None)
+
+
+def _greatest(x: int | None, y: int | None) -> int | None:
+    return max((v for v in (x, y) if v is not None), default=None)
+
+
+def check_sound(node: Node, value: Value, abstract: AbsVal) -> bool:
+    """Whether a concrete value lies inside an abstract one (used by tests and the verifier)."""
+    if value is UNDEF:
+        return not abstract.defined
+    if abstract.values is not None:
+        return any(value_key(v) == value_key(value) for v in abstract.values)
+    if kind_of(value) not in abstract.kinds:
+        return False
+    if isinstance(value, (bool, int)):
+        return (abstract.lo is None or abstract.lo <= value) and (abstract.hi is None or value <= abstract.hi)
+    return True
+
+
+__all__ = ["ANY", "BOOL", "FAULTS", "AbsVal", "apply", "check_sound", "join", "of_domain", "of_values", "transfer"]
