@@ -1,0 +1,64 @@
+# Everything a developer runs. `make` prints the list.
+VENV ?= .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+BASE_PYTHON ?= $(shell command -v python3.11 || command -v python3)
+READY := $(VENV)/.selc-ready
+# Options for pytest, as in: make test ARGS="-k cut -x"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup main test test-fast lint fmt types golden corpus native bench docs ci clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+setup: $(READY) ## create .venv with selc (editable) and the developers' tools
+
+$(READY): pyproject.toml
+	$(BASE_PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+main: $(READY) ## the main job: compile the example selections and use them
+	PATH="$(abspath $(BIN)):$$PATH" bash examples/main_job.sh
+
+test: $(READY) ## all tests, on all cores
+	$(PY) -m pytest -n auto $(ARGS)
+
+test-fast: $(READY) ## the tests without the slow ones and without the engines
+	$(PY) -m pytest -n auto -m 'not slow and not corpus' $(ARGS)
+
+lint: $(READY) ## ruff (rules and format) and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+fmt: $(READY) ## format, and repair what ruff can repair
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(READY) ## mypy, strict
+	$(BIN)/mypy
+
+golden: $(READY) ## rewrite the expected outputs; read the difference as a change of specification
+	$(PY) -m pytest --update-golden -m 'not corpus' $(ARGS)
+
+corpus: ## fetch the two engines that the tests read as text (.corpus/)
+	$(BASE_PYTHON) scripts/corpus.py
+
+native: $(READY) ## only the tests that build C
+	$(PY) -m pytest -m native $(ARGS)
+
+bench: $(READY) ## compile times and call costs on this machine
+	$(PY) benchmarks/run.py
+
+docs: $(READY) ## rewrite the generated pages
+	$(PY) scripts/errors_page.py
+
+ci: ## what the continuous integration runs
+	.ci/run
+
+clean: ## remove what was built (keeps .venv and .corpus)
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find selc codegen tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
