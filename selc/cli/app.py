@@ -6,6 +6,7 @@ Results go to stdout, everything else to stderr.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -17,11 +18,17 @@ from selc import __version__
 from selc.cli.cache import cache
 from selc.cli.check import check
 from selc.cli.compile import compile_command
+from selc.cli.crash import report
 from selc.cli.explain import explain
 from selc.cli.output import wants_json, write_errors
 from selc.diag.diagnostic import Diagnostic, Refused
+from selc.diag.span import Span
 
 _INTERRUPTED = 130
+_REFUSED_BY_SYSTEM = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT),
+    *(errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EEXIST),
+)
 _PIPE_CLOSED = 141
 
 
@@ -78,15 +85,23 @@ def _guarded(run: Any, arguments: list[str]) -> int:
         # Whoever read the output has seen enough; leave nothing for the interpreter to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
+    except OSError as error:
+        if error.errno not in _REFUSED_BY_SYSTEM or error.filename is None:
+            return report(error, arguments)
+        place = Span(str(error.filename), 0, 0, 0, 0)
+        message = f"the system refuses access: {error.strerror}"
+        write_errors([Diagnostic("SEL915", message, place)], wants_json(arguments))
+        return 2
     except Exception as error:  # noqa: BLE001 the last resort: the user gets no traceback
-        from selc.cli.crash import report
-
         return report(error, arguments)
     return code
 
 
 def _usage(error: click.UsageError, arguments: list[str]) -> int:
     """A wrong command line, told like every other error."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help; new in click 8.2
+        click.echo(error.format_message(), err=True)
+        return 2
     command = error.ctx.command_path if error.ctx else "selc"
     diagnostic = Diagnostic("SEL909", error.format_message(), help=f"see `{command} --help`")
     write_errors([diagnostic], wants_json(arguments))

@@ -7,7 +7,7 @@ import click
 from selc.cli.output import format_option, write
 
 
-@click.group("cache")
+@click.group("cache", short_help="Look at, empty or verify the cache.")
 def cache() -> None:
     """Look at, empty or verify the compilation cache."""
 

@@ -9,7 +9,7 @@ import click
 from selc.cli.output import format_option, write
 
 
-@click.command("check")
+@click.command("check", short_help="Verify an emitted selector again.")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--against-source",

@@ -48,7 +48,11 @@ def _emit(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[s
     return names
 
 
-@click.command("compile", cls=CompileCommand)
+@click.command(
+    "compile",
+    cls=CompileCommand,
+    short_help="Compile a selection into a batch-independent selector.",
+)
 @click.argument("target")
 @click.option(
     "--facts",

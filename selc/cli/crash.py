@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import platform
-import shlex
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -19,6 +15,8 @@ EXIT_CODE = 3
 
 def report(error: Exception, arguments: Sequence[str]) -> int:
     """Write the dump and the message; the exit code."""
+    import traceback
+
     trace = "".join(traceback.format_exception(error))
     summary = traceback.format_exception_only(error)[-1].strip().splitlines()[0][:300]
     click.echo(f"selc: internal error [SEL990]: {summary}", err=True)
@@ -34,6 +32,10 @@ def report(error: Exception, arguments: Sequence[str]) -> int:
 
 def _dump(trace: str, arguments: Sequence[str]) -> str:
     """Path of a new file with all that a report needs; empty if none could be written."""
+    import platform
+    import shlex
+    import tempfile
+
     lines = [
         f"selc {__version__}",
         f"python {sys.version.split()[0]} on {platform.platform()}",
@@ -43,7 +45,7 @@ def _dump(trace: str, arguments: Sequence[str]) -> str:
     ]
     try:
         handle, path = tempfile.mkstemp(prefix="selc-crash-", suffix=".txt")
-        with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write("\n".join(lines))
     except OSError:
         return ""

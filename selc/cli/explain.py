@@ -13,7 +13,7 @@ from selc.diag.suggest import did_you_mean
 _WIDTH = 88
 
 
-@click.command("explain")
+@click.command("explain", short_help="Explain an error or a rule, by code or name.")
 @click.argument("code", metavar="[CODE|NAME]", required=False)
 def explain(code: str | None) -> None:
     """Explain an error or a rule, by code (SEL902) or name (unbounded-loop).

@@ -20,6 +20,7 @@ from selc.diag.source_text import SourceLines, shown, width
 from selc.diag.span import Span
 
 _LONGEST = 120  # columns of source shown of one line
+_USAGE = "SEL909"  # a wrong command line needs no further explanation
 _LEAD = 30  # columns shown before the marked part of a longer line
 
 
@@ -161,5 +162,7 @@ def _summary(items: list[Diagnostic]) -> str:
     counts = [f"{errors} error{'s' if errors != 1 else ''}"]
     if warnings:
         counts.append(f"{warnings} warning{'s' if warnings != 1 else ''}")
-    codes = dict.fromkeys(item.code for item in items if item.severity is Severity.ERROR)
-    return f"{', '.join(counts)}; `selc explain {next(iter(codes))}` says more"
+    codes = [item.code for item in items if item.severity is Severity.ERROR]
+    if set(codes) == {_USAGE}:
+        return ""
+    return f"{', '.join(counts)}; `selc explain {codes[0]}` says more"

@@ -43,7 +43,7 @@ RULES: Final = (
         example=(
             "def pick(num_tokens):                     # runtime, range [1, 16384]\n"
             "    block = 64 if num_tokens <= 8192 else 128\n"
-            "    assert num_tokens <= block * 96      # 64 breaks this for 6145 tokens, 128 for 12289\n"
+            "    assert num_tokens <= block * 96    # 64 fails for 6145 tokens, 128 for 12289\n"
             "    return block\n"
         ),
         action=(
@@ -116,7 +116,7 @@ RULES: Final = (
         ),
         example=(
             "config = CONFIGS[bucket]              # a row of four tile sizes\n"
-            'return config["BLOCK_SIZE_K"], config["num_stages"]    # SEL941 if only one is pinned\n'
+            'return config["BLOCK_SIZE_K"], config["num_stages"]    # SEL941 if one is pinned\n'
         ),
         action=(
             "Pass `--whole-rows` to pin rows as a whole, or state the resource limit as a "

@@ -96,6 +96,25 @@ RULES: Final = (
         language="yaml",
     ),
     Rule(
+        code="SEL915",
+        name="file-access",
+        title="a file or folder that cannot be read or written",
+        means=(
+            "The operating system refused to open, create or replace a file, for example because "
+            "of permissions, a full disk, or a file where a folder is needed."
+        ),
+        why=(
+            "Nothing, or not everything, could be read or written; a half-written selector is "
+            "never left in place of a whole one."
+        ),
+        example="selc compile kernels.py:attention --facts h100.yaml -o /dev/null/out  # SEL915\n",
+        action=(
+            "Choose another folder with `-o`, or correct the permissions of the one that the "
+            "message names."
+        ),
+        language="sh",
+    ),
+    Rule(
         code="SEL920",
         name="impossible-require",
         title="a requirement that reads no pin fails on an admitted input",
@@ -129,7 +148,7 @@ RULES: Final = (
         why="Everything would hold of no inputs at all, and the result would mean nothing.",
         example=(
             "inputs:\n"
-            "  num_tokens: {kind: runtime, type: int, range: [1, 100], multiple_of: 128}    # SEL921\n"
+            "  num_tokens: {kind: runtime, type: int, range: [1, 99], multiple_of: 128}  # SEL921\n"
         ),
         action="Widen the range, or correct the `assume` that excludes everything.",
         language="yaml",

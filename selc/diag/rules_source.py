@@ -99,7 +99,7 @@ RULES: Final = (
         why="Under CPython this line raises NameError or reads something that selc has not seen.",
         example=(
             "def pick(num_tokens):\n"
-            "    return BLOCK if num_tokens < BLOCK_LIMIT else 128    # SEL904: neither is defined\n"
+            "    return BLOCK if num_tokens < BLOCK_LIMIT else 128    # SEL904 for both\n"
         ),
         action=(
             "Correct the spelling, add the folder that holds the imported package with `--root "
