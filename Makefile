@@ -44,8 +44,8 @@ types: $(READY) ## mypy, strict
 golden: $(READY) ## rewrite the expected outputs; read the difference as a change of specification
 	$(PY) -m pytest --update-golden -m 'not corpus' $(ARGS)
 
-corpus: ## fetch the two engines that the tests read as text (.corpus/)
-	$(BASE_PYTHON) scripts/corpus.py
+corpus: $(READY) ## fetch the two engines that the tests read as text (.corpus/)
+	$(PY) scripts/corpus.py
 
 native: $(READY) ## only the tests that build C
 	$(PY) -m pytest -m native $(ARGS)
