@@ -49,7 +49,7 @@ def read_function(name: str, entry: Entry, sink: Sink) -> FunctionFact | None:
     ways = [key for key in ("value", "table", "kind") if key in found]
     if not ways:
         message = f"{what} says neither what the call gives nor of which kind it is"
-        error(sink, MISSING, entry.key, message, "add `value:`, `table:` or `kind:`")
+        found.missing(sink, entry.key, message, "add `value:`, `table:` or `kind:`")
         return None
     extra = [key for key in found if key != ways[0] and (key in ways or ways[0] != "kind")]
     if extra:
@@ -105,9 +105,8 @@ def read_knob(name: str, entry: Entry, sink: Sink) -> KnobDecl | None:
     if isinstance(tree, Map):
         found = fields(tree, ("fixed",), what, sink)
         if "fixed" not in found:
-            if not tree.entries:
-                message, hint = f"{what} has no setting", "write the setting, or `{fixed: setting}`"
-                error(sink, MISSING, entry.key, message, hint)
+            hint = "write the setting, or `{fixed: setting}`"
+            found.missing(sink, entry.key, f"{what} has no setting", hint)
             return None
         tree, fixed = found["fixed"].tree, True
     setting = to_value(tree, sink)

@@ -11,9 +11,9 @@ from selc.diag.diagnostic import Sink
 from selc.diag.span import Span
 from selc.frontend.facts.model import InputDecl, distinct
 from selc.frontend.facts.tree import (
-    MISSING,
     WRONG,
     Entry,
+    Fields,
     Seq,
     Tree,
     as_int,
@@ -69,9 +69,8 @@ def read_input(name: str, entry: Entry, kind_needed: bool, sink: Sink) -> InputD
         kind = read_choice(found["kind"].tree, KINDS, f"kind of {what}", sink)
     elif kind_needed:
         kind = None
-        error(
+        found.missing(
             sink,
-            MISSING,
             entry.key,
             f"{what} has no kind",
             f"add `kind:`, one of {', '.join(KINDS)}",
@@ -107,7 +106,7 @@ def read_choice(tree: Tree, known: tuple[str, ...], what: str, sink: Sink) -> st
     return None
 
 
-def read_domain(found: dict[str, Entry], what: str, place: Span, sink: Sink) -> Domain | None:
+def read_domain(found: Fields, what: str, place: Span, sink: Sink) -> Domain | None:
     """The domain that the fields of an input, or of an unknown call, describe."""
     declared = None
     if "type" in found:
@@ -136,7 +135,7 @@ def read_domain(found: dict[str, Entry], what: str, place: Span, sink: Sink) -> 
         return _sequence(found, declared, what, place, sink)
     if declared == "bool":
         return Domain("bool", values=(False, True))
-    error(sink, MISSING, place, f"{what} does not say what it can be", DOMAIN_HELP)
+    found.missing(sink, place, f"{what} does not say what it can be", DOMAIN_HELP)
     return None
 
 
@@ -216,7 +215,7 @@ def read_bounds(tree: Tree, what: str, sink: Sink) -> tuple[int, int] | None:
     return lo, hi
 
 
-def _ranged(found: dict[str, Entry], declared: str | None, what: str, sink: Sink) -> Domain | None:
+def _ranged(found: Fields, declared: str | None, what: str, sink: Sink) -> Domain | None:
     tree = found["range"].tree
     step: int | None = 1
     if "multiple_of" in found:
@@ -242,12 +241,12 @@ def _ranged(found: dict[str, Entry], declared: str | None, what: str, sink: Sink
 
 
 def _sequence(
-    found: dict[str, Entry], declared: str | None, what: str, place: Span, sink: Sink
+    found: Fields, declared: str | None, what: str, place: Span, sink: Sink
 ) -> Domain | None:
     example = "write `length: [1, 64], element: {range: [1, 4096]}`"
     for name in ("length", "element"):
         if name not in found:
-            error(sink, MISSING, place, f"{what} has no `{name}`", example)
+            found.missing(sink, place, f"{what} has no `{name}`", example)
             return None
     if declared not in (None, "tuple", "any"):
         message = f"{what} is declared {declared}, and `length` makes it a sequence"
@@ -263,7 +262,7 @@ def _sequence(
         return None
     parts = fields(inner, ("range",), f"`element` of {what}", sink)
     if "range" not in parts:
-        error(sink, MISSING, found["element"].key, f"`element` of {what} has no range", example)
+        parts.missing(sink, found["element"].key, f"`element` of {what} has no range", example)
         return None
     element = read_bounds(parts["range"].tree, f"`range` of `element` of {what}", sink)
     return Domain("tuple", length=length, element=element) if length and element else None

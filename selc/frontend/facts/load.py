@@ -28,7 +28,8 @@ from selc.frontend.facts.tree import (
 
 def load_facts(paths: Sequence[Path], sink: Sink) -> Facts:
     """Read and merge facts files; what is wrong goes to `sink`, what was understood comes back."""
-    files = Files(sink)
+    found = Sink()
+    files = Files(found)
     merged, layers, layer_paths = Map({}, NOWHERE), list[str](), set[str]()
     for path in paths:
         layer, tree = _one_file(path, files)
@@ -37,7 +38,11 @@ def load_facts(paths: Sequence[Path], sink: Sink) -> Facts:
             layer_paths.add(str(path))
         if tree is not None:
             merged = merge(merged, tree)
-    return Reader(merged, files, frozenset(layer_paths), sink).read(tuple(layers))
+    facts = Reader(merged, files, frozenset(layer_paths), found).read(tuple(layers))
+    order = {str(path): i for i, path in enumerate(paths)}
+    for told in sorted(found, key=lambda d: (order.get(d.span.path, len(order)), d.span)):
+        sink.add(told)
+    return facts
 
 
 def _one_file(path: Path, files: Files) -> tuple[str | None, Map | None]:

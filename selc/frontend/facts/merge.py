@@ -30,7 +30,8 @@ def merge(base: Map, over: Map, path: Path = ()) -> Map:
     """`over` laid over `base`; both stay as they are."""
     entries = dict(base.entries)
     for rivals in _rivals(path):
-        given = [group for group in rivals if group & over.entries.keys()]
+        set_here = {key for key, entry in over.entries.items() if not is_null(entry.tree)}
+        given = [group for group in rivals if group & set_here]
         if given:
             for name in frozenset().union(*rivals) - frozenset().union(*given):
                 entries.pop(name, None)
@@ -41,8 +42,8 @@ def merge(base: Map, over: Map, path: Path = ()) -> Map:
             continue
         if below is not None and isinstance(below.tree, Map) and isinstance(entry.tree, Map):
             entries[key] = Entry(entry.key, merge(below.tree, entry.tree, here))
-        elif below is not None and is_null(entry.tree) and not null_is_value(here):
-            del entries[key]
+        elif key in base.entries and is_null(entry.tree) and not null_is_value(here):
+            entries.pop(key, None)
         else:
             entries[key] = entry
     return Map(entries, over.span)

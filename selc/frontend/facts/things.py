@@ -49,7 +49,7 @@ def read_tensor(name: str, entry: Entry, sink: Sink) -> TensorDecl | None:
     found = fields(tree, ("shape", "dtype", "device", "strides"), what, sink)
     for key in ("shape", "dtype"):
         if key not in found:
-            error(sink, MISSING, entry.key, f"{what} has no {key}", example)
+            found.missing(sink, entry.key, f"{what} has no {key}", example)
     shape = _sizes(found["shape"].tree, f"shape of {what}", sink) if "shape" in found else None
     dtype = _dtype(found["dtype"].tree, f"dtype of {what}", sink) if "dtype" in found else None
     device = strides = None
@@ -134,7 +134,7 @@ def read_class(name: str, entry: Entry, sink: Sink) -> ClassesDecl | None:
     found = fields(tree, ("fields", "file", "given"), what, sink)
     for key in ("fields", "file"):
         if key not in found:
-            error(sink, MISSING, entry.key, f"{what} has no {key}", example)
+            found.missing(sink, entry.key, f"{what} has no {key}", example)
     names = _field_names(found["fields"].tree, what, sink) if "fields" in found else None
     file = read_path(found["file"].tree, f"file of {what}", sink) if "file" in found else None
     given: dict[str, object] = {}

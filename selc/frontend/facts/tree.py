@@ -151,12 +151,24 @@ def named(tree: Map, what: str, sink: Sink) -> Iterator[tuple[str, Entry]]:
         error(sink, WRONG, entry.key, f"{what} must be text, not {shown}", hint)
 
 
-def fields(tree: Map, known: Iterable[str], what: str, sink: Sink) -> dict[str, Entry]:
+class Fields(dict[str, Entry]):
+    """The known entries of a mapping; `whole` if it held no others."""
+
+    whole = True
+
+    def missing(self, sink: Sink, span: Span, message: str, help_: str) -> None:
+        """Report what is missing, unless an unknown key may be the misspelt one."""
+        if self.whole:
+            error(sink, MISSING, span, message, help_)
+
+
+def fields(tree: Map, known: Iterable[str], what: str, sink: Sink) -> Fields:
     """The entries of a mapping with a fixed set of keys; unknown ones are errors."""
-    names, found = tuple(known), {}
+    names, found = tuple(known), Fields()
     for key, entry in named(tree, f"a key of {what}", sink):
         if key in names:
             found[key] = entry
         else:
             error(sink, UNKNOWN, entry.key, f"unknown key `{key}` in {what}", suggest(key, names))
+    found.whole = len(found) == len(tree.entries)
     return found
