@@ -93,7 +93,7 @@ def test_constants_round_trip(value: object) -> None:
         struct.unpack("<d", bytes.fromhex("010000000000f8ff"))[0],
         1 << 60000,
         -(1 << 60000),
-        "\ud800 \" ; \n",
+        '\ud800 " ; \n',
         UNDEF,
     ],
     ids=lambda v: format_value(v)[:12],
