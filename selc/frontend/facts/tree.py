@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from selc.diag.diagnostic import Diagnostic, Sink
 from selc.diag.span import Span
+from selc.diag.suggest import closest
 from selc.frontend.facts.scalars import Doubt, Plain
 
 UNKNOWN, WRONG, MISSING, UNREADABLE = "SEL910", "SEL911", "SEL912", "SEL914"
@@ -63,10 +63,7 @@ def error(sink: Sink, code: str, span: Span, message: str, help_: str = "") -> N
 def suggest(word: str, known: Iterable[str], what: str = "known here") -> str:
     """A did-you-mean for `word`, or the list of what is known."""
     names = list(known)
-    close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
-    if not close:
-        folded = {n.lower(): n for n in names}
-        close = [folded[word.lower()]] if word.lower() in folded else []
+    close = closest(word, names, limit=1)
     return f"did you mean `{close[0]}`?" if close else f"{what}: {', '.join(names)}"
 
 
