@@ -71,6 +71,7 @@ def syntax_error(path: str, line: int, column: int, message: str, help_text: str
 class Tokens:
     """Parallel columns, one row per token; `logical` holds the first token of each logical line.
 
+    `literal` holds the tokens that are the text between the fields of an f-string.
     `longest` counts the most tokens without a comma between them, and ends at `longest_at`.
     """
 
@@ -79,6 +80,7 @@ class Tokens:
         "end_column",
         "end_line",
         "line",
+        "literal",
         "logical",
         "longest",
         "longest_at",
@@ -98,6 +100,7 @@ class Tokens:
         self.end_line: list[int] = []
         self.end_column: list[int] = []
         self.logical: list[int] = []
+        self.literal: set[int] = set()
         self.longest = 0
         self.longest_at = 0
 
@@ -241,6 +244,7 @@ class _Scanner:
         while True:
             found = pattern.match(self.source, self.position)
             if found is not None and found[0]:
+                self.out.literal.add(len(self.out.text))
                 self.emit(found[0], self.position)
             if not self.source.startswith("{", self.position):
                 break
