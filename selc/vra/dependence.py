@@ -1,0 +1,222 @@
+"""Which batch inputs move a selection point, and whether the batch moves it at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from typing import Final
+
+from selc.ir.graph import Node
+from selc.ir.op import TooWide
+from selc.ir.program import Point, Program
+from selc.ir.value import UNDEF, value_key
+from selc.vra.enumerate import MAX_POINTS, Row, axis, chunks, filter_of, grid, points
+from selc.vra.observe import Observer, observer
+from selc.vra.search import PROBES, find, probes
+from selc.vra.tally import hashes_exactly
+from selc.vra.verdict import PointDependence
+from selc.vra.view import View, of_program
+
+MAX_LINES: Final = 256
+"""Base points from which one input is varied, in a domain too large to enumerate."""
+
+MAX_STEPS: Final = 48
+"""Values of the varied input per base point."""
+
+ConeInputs = Callable[[Point], Collection[str]]
+
+_SILENT: Final = object()  # the call does not return
+
+
+def dependence(
+    program: Program,
+    budget: int = MAX_POINTS,
+    cone_inputs: ConeInputs | None = None,
+    view: View | None = None,
+) -> dict[str, PointDependence]:
+    """What moves each point.
+
+    Args:
+        program: the unpinned program.
+        budget: how many points an enumeration may visit.
+        cone_inputs: the inputs a point reads after simplification. They must be right for every
+            input of the product domain on which the call returns, assumes not applied.
+        view: a prepared view of the program.
+    """
+    work = _Work(program, view or of_program(program), budget)
+    out = {}
+    for point in program.points:
+        cone = set(work.view.inputs_of(work.view.masks[point.node.id]))
+        if cone_inputs is not None:
+            cone &= set(cone_inputs(point))
+        out[point.name] = work.point(point.node, cone)
+    return out
+
+
+class _Work:
+    def __init__(self, program: Program, view: View, budget: int) -> None:
+        self.view = view
+        self.budget = budget
+        self.guards = [n for n in view.holds if n is not None]
+        inputs = view.graph.inputs
+        self.batch = [n for n in view.names if inputs[n].is_batch(program.scope)]
+        self.cache: dict[tuple[int, frozenset[str]], PointDependence] = {}
+        self.returning: dict[tuple[int, bool], bool | None] = {}
+
+    def point(self, node: Node, cone: set[str]) -> PointDependence:
+        """The dependence of one node."""
+        suspects = [n for n in self.batch if n in cone]
+        if not suspects:
+            return PointDependence((), batch_dependent=False)
+        key = (node.id, frozenset(suspects))
+        if key not in self.cache:
+            moved, sure = self.product(node, suspects)
+            shifts, certain = self.admitted(node, suspects)
+            self.cache[key] = PointDependence(tuple(moved), shifts, sure and certain)
+        return self.cache[key]
+
+    def possible(self, mask: int, admitted: bool) -> bool | None:
+        """Whether the guards outside `mask` can hold at all (None: not known)."""
+        view = self.view
+        if (mask, admitted) not in self.returning:
+            rest = ((1 << len(view.names)) - 1) & ~mask
+            wanted = [n for n in self.guards if not view.masks[n.id] & mask]
+            if admitted:
+                wanted += [n for n in view.admits if not view.masks[n.id] & mask]
+            found = find(view, wanted, rest, self.budget)
+            self.returning[mask, admitted] = (
+                True if found.example is not None else False if found.decided else None
+            )
+        return self.returning[mask, admitted]
+
+    def see(self, node: Node, names: Sequence[str], mask: int) -> Observer:
+        """An observer of one node and of whether the call returns, as far as `mask` decides."""
+        near = [g for g in self.guards if self.view.masks[g.id] & mask]
+        return observer(self.view, (), [node], names, near)
+
+    def keys(self, node: Node, rows: Iterator[list[Row]], see: Observer) -> Iterator[Hashable]:
+        """Type-exact keys of the node's value at each point; `_SILENT` where there is none."""
+        exact = hashes_exactly(self.view.facts[node.id].kinds)
+        for chunk in rows:
+            for value, returns in see(chunk):
+                if returns is not True or value is UNDEF:
+                    yield _SILENT
+                else:
+                    yield value if exact else value_key(value)  # type: ignore[misc]  # hashable kinds
+
+    def product(self, node: Node, suspects: Sequence[str]) -> tuple[list[str], bool]:
+        """The inputs that move a node over the product domain, and whether that is certain."""
+        view = self.view
+        mask = view.closure(view.masks[node.id], self.guards)
+        possible = self.possible(mask, admitted=False)
+        if possible is False:
+            return [], True
+        names = view.inputs_of(mask)
+        try:
+            if view.size(mask) <= self.budget:
+                see = self.see(node, names, mask)
+                seen = list(self.keys(node, chunks(grid(view, names)), see))
+                sizes = [len(view.graph.inputs[n].domain) for n in names]
+                moved = [n for n in suspects if _varies(seen, sizes, names.index(n))]
+                return moved, possible is True or not moved
+            moved = [n for n in suspects if self.witness(node, names, mask, n)]
+        except TooWide:
+            moved = []
+        unsure = [n for n in suspects if n not in moved and not self.refuted(node, mask, [n], admitted=False)]
+        return [n for n in suspects if n in moved or n in unsure], possible is True and not unsure
+
+    def admitted(self, node: Node, suspects: Sequence[str]) -> tuple[bool, bool]:
+        """Whether the batch moves a node over D, and whether that is certain."""
+        view = self.view
+        mask = view.closure(view.masks[node.id], [*self.guards, *view.admits])
+        possible = self.possible(mask, admitted=True)
+        if possible is False:
+            return False, True
+        names = view.inputs_of(mask)
+        admits = [n for n in view.admits if view.masks[n.id] & mask]
+        fixed = [k for k, n in enumerate(names) if n not in self.batch]
+        see = self.see(node, names, mask)
+        try:
+            rows = points(view, mask, admits, self.budget)
+            complete = rows is not None
+            if rows is None:
+                keep = filter_of(view, admits, names)
+                rows = (keep(c) for c in chunks(self.clustered(names)))
+            if self.conflict(node, rows, see, fixed):
+                return True, possible is True
+        except TooWide:
+            complete = False
+        if complete or self.refuted(node, mask, suspects, admitted=True):
+            return False, True
+        return True, False
+
+    def conflict(
+        self, node: Node, rows: Iterator[list[Row]], see: Observer, fixed: Sequence[int]
+    ) -> bool:
+        """Whether two points that agree on the `fixed` coordinates show different values."""
+        first: dict[Hashable, Hashable] = {}
+        for chunk in rows:
+            for row, key in zip(chunk, self.keys(node, iter([chunk]), see), strict=True):
+                if key is _SILENT:
+                    continue
+                request = tuple(value_key(row[k]) for k in fixed)
+                if first.setdefault(request, key) != key:
+                    return True
+        return False
+
+    def clustered(self, names: Sequence[str]) -> Iterator[Row]:
+        """Probes, each with a few others that share its request and knobs."""
+        view = self.view
+        bases = list(probes(view, names, PROBES // 8))
+        free = [k for k, n in enumerate(names) if n in self.batch]
+        for k, base in enumerate(bases):
+            yield base
+            for j in range(1, 12):
+                other = bases[(k * 31 + j * j) % len(bases)]
+                mixed = list(base)
+                for f in free:
+                    mixed[f] = other[f]
+                yield tuple(mixed)
+
+    def witness(self, node: Node, names: tuple[str, ...], mask: int, name: str) -> bool:
+        """Whether two probes that differ in one input alone are seen to differ in the node."""
+        view = self.view
+        k = names.index(name)
+        alone = list(probes(view, [name], 4 * MAX_STEPS))
+        small = axis(view.graph.inputs[name].domain)
+        if len(small) <= MAX_STEPS:
+            alone = [(v,) for v in small]
+        steps = list(dict.fromkeys(v for (v,) in alone))[:MAX_STEPS]
+        see = self.see(node, names, mask)
+        for count, base in enumerate(probes(view, names, MAX_LINES)):
+            if count >= 2 * MAX_LINES:
+                break
+            rows = [(*base[:k], v, *base[k + 1 :]) for v in steps]
+            shown = set(self.keys(node, iter([rows]), see)) - {_SILENT}
+            if len(shown) > 1:
+                return True
+        return False
+
+    def refuted(self, node: Node, mask: int, moving: Sequence[str], admitted: bool) -> bool:
+        """Whether the solver proves that no two such points differ."""
+        from selc.vra import smt
+
+        guards = [g for g in self.guards if self.view.masks[g.id] & mask]
+        admits = [n for n in self.view.admits if self.view.masks[n.id] & mask] if admitted else []
+        batch = self.batch if admitted else moving
+        return smt.independent(self.view, node, [*guards, *admits], batch)
+
+
+def _varies(seen: Sequence[Hashable], sizes: Sequence[int], k: int) -> bool:
+    """Whether some line of the grid along coordinate `k` shows two values."""
+    stride = 1
+    for size in sizes[k + 1 :]:
+        stride *= size
+    length = sizes[k]
+    block = stride * length
+    for start in range(0, len(seen), block):
+        lines = [seen[start + j * stride : start + (j + 1) * stride] for j in range(length)]
+        for line in zip(*lines, strict=True):
+            shown = set(line)
+            if len(shown) > 2 or len(shown - {_SILENT}) > 1:
+                return True
+    return False

@@ -1,0 +1,146 @@
+"""Fixed sequences of points of large domains, and the search for a point that meets conditions.
+
+Two sequences, both the same on every machine. `lattice` is the Halton sequence (prime bases in the
+order of the inputs), each coordinate scaled to its domain: even coverage, used for frequencies.
+`probes` is meant to hit edges: all corners first, then seeded draws that mix ends of the domain,
+constants of the graph with their neighbours, and small and uniform positions.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from selc.ir.domain import Domain
+from selc.ir.graph import Node
+from selc.ir.op import Op, TooWide
+from selc.ir.value import Value
+from selc.vra.enumerate import MAX_POINTS, Row, chunks, filter_of, points
+from selc.vra.verdict import Admitted
+from selc.vra.view import View
+
+PROBES: Final = 4096
+MAX_CORNERS: Final = 256
+MAX_LANDMARKS: Final = 96
+_SEED: Final = 20250101
+
+
+def primes() -> Iterator[int]:
+    """2, 3, 5, ..."""
+    for n in itertools.count(2):
+        if all(n % d for d in range(2, int(n**0.5) + 1)):
+            yield n
+
+
+def radical_inverse(n: int, base: int) -> tuple[int, int]:
+    """The digits of `n` in `base` mirrored at the point, as an exact fraction."""
+    top, bottom = 0, 1
+    while n:
+        n, digit = divmod(n, base)
+        top, bottom = top * base + digit, bottom * base
+    return top, bottom
+
+
+def lattice(view: View, names: Sequence[str], count: int) -> Iterator[Row]:
+    """The first `count` points of the Halton sequence over the declared domains."""
+    domains = [view.graph.inputs[n].domain for n in names]
+    bases = list(itertools.islice(primes(), len(names)))
+    for k in range(1, count + 1):
+        row = []
+        for domain, base in zip(domains, bases, strict=True):
+            top, bottom = radical_inverse(k, base)
+            row.append(domain[top * len(domain) // bottom])
+        yield tuple(row)
+
+
+def landmarks(view: View) -> list[int]:
+    """Integer constants of the graph, with their neighbours."""
+    found = dict.fromkeys(
+        n.attr for n in view.graph.nodes if n.op is Op.CONST and type(n.attr) is int
+    )
+    near = dict.fromkeys(v + d for v in found if isinstance(v, int) for d in (-1, 0, 1))
+    return list(near)
+
+
+def _inside(domain: Domain, marks: Sequence[int]) -> list[Value]:
+    return [v for v in marks if v in domain][:MAX_LANDMARKS] if domain.values is None else []
+
+
+def probes(view: View, names: Sequence[str], count: int = PROBES) -> Iterator[Row]:
+    """Corners, then `count` draws near edges and constants."""
+    domains = [view.graph.inputs[n].domain for n in names]
+    ends = [(d[0], d[len(d) - 1]) if len(d) > 1 else (d[0],) for d in domains]
+    yield from itertools.islice(itertools.product(*ends), MAX_CORNERS)
+    marks = landmarks(view)
+    near = [_inside(d, marks) for d in domains]
+    draw = random.Random(_SEED)  # noqa: S311  # a fixed sequence, not a secret
+    for _ in range(count):
+        row = []
+        for domain, some in zip(domains, near, strict=True):
+            size = len(domain)
+            how = draw.randrange(4)
+            if how == 0:
+                row.append(domain[draw.choice((0, size - 1))])
+            elif how == 1 and some:
+                row.append(draw.choice(some))
+            elif how == 2:
+                row.append(domain[min(size - 1, int(size ** draw.random()) - 1)])
+            else:
+                row.append(domain[draw.randrange(size)])
+        yield tuple(row)
+
+
+def components(view: View, conditions: Sequence[Node], mask: int) -> list[int]:
+    """The inputs of `mask` in groups that no condition connects, in the order of the inputs."""
+    groups = []
+    while mask:
+        low = mask & -mask
+        group = view.closure(low, conditions)
+        groups.append(group)
+        mask &= ~group
+    return groups
+
+
+def find(view: View, conditions: Sequence[Node], mask: int, budget: int = MAX_POINTS) -> Admitted:
+    """A point over `mask` (closed under the conditions) at which every condition holds.
+
+    The first such point of each group of connected inputs, where the group can be enumerated.
+    """
+    example: dict[str, Value] = {}
+    live = [n for n in conditions if not view.certain(n)]
+    if any(not view.masks[n.id] for n in live):
+        return Admitted(None, decided=True)
+    for group in components(view, live, mask):
+        names = view.inputs_of(group)
+        row, decided = _first(view, live, group, budget)
+        if row is None:
+            return Admitted(None, decided)
+        example.update(zip(names, row, strict=True))
+    return Admitted(example, decided=True)
+
+
+def _first(view: View, conditions: Sequence[Node], group: int, budget: int) -> tuple[Row | None, bool]:
+    names = view.inputs_of(group)
+    own = [n for n in conditions if view.masks[n.id] & group]
+    if not own:
+        return tuple(view.first(n) for n in names), True
+    try:
+        enumerated = points(view, group, own, budget)
+        if enumerated is not None:
+            return next((chunk[0] for chunk in enumerated if chunk), None), True
+        keep = filter_of(view, own, names)
+        for chunk in chunks(probes(view, names)):
+            if kept := keep(chunk):
+                return kept[0], True
+    except TooWide:
+        pass
+    from selc.vra import smt
+
+    return smt.find(view, own, names)
+
+
+def admitted_example(view: View, budget: int = MAX_POINTS) -> Admitted:
+    """An input on which every assume holds, over all inputs."""
+    return find(view, view.admits, (1 << len(view.names)) - 1, budget)
