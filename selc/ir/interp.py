@@ -20,7 +20,7 @@ from selc.ir.value import UNDEF, Value
 
 
 class _Wide:
-    """Stands for a value that is too wide to compute; harmless on an arm that is not taken."""
+    """Stands for a value that graphs cannot hold; harmless on an arm that is not taken."""
 
 
 _WIDE: Final = _Wide()
@@ -139,7 +139,9 @@ def compute(op: Op, attr: Any, args: list[Any]) -> Any:
         return UNDEF
     except TooWide:
         return _WIDE
-    return _WIDE if type(result) is int and result.bit_length() > MAX_BITS else result
+    if type(result) is complex or (type(result) is int and result.bit_length() > MAX_BITS):
+        return _WIDE
+    return result
 
 
 def _multiply(_: Any, a: Any, b: Any) -> Any:

@@ -32,7 +32,7 @@ MAX_BITS: Final = 1 << 16
 
 
 class TooWide(Exception):
-    """An integer grew beyond `MAX_BITS`."""
+    """A value that graphs cannot hold: an integer beyond `MAX_BITS`, a complex number."""
 
 
 class Op(enum.Enum):
@@ -122,6 +122,8 @@ def _lshift(a: int, b: int) -> int:
 def _pow(a: Value, b: Value) -> Value:
     if isinstance(a, int) and isinstance(b, int) and b > 0 and a.bit_length() * b > MAX_BITS:
         raise TooWide
+    if isinstance(a, (int, float)) and isinstance(b, float) and a < 0 and not b.is_integer():
+        raise TooWide  # a complex number
     return a**b  # type: ignore[operator,no-any-return]  # CPython decides
 
 
