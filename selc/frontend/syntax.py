@@ -3,7 +3,7 @@
 The nodes and their places are those of CPython's `ast.parse`, with two differences: columns count
 characters (not UTF-8 bytes), and the pieces of an f-string have places of their own (see
 `syntax_strings`). libcst reads newer syntax than the running Python; what has no `ast` node in
-Python 3.11 is refused.
+Python 3.11 is refused, and so is the one form that libcst lacks: `(name): annotation`.
 """
 
 from __future__ import annotations

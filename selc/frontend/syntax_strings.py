@@ -151,8 +151,8 @@ def _field(
         reader.take(node.conversion)
     spec = None
     if node.format_spec is not None:
-        reader.take(":")
         start = reader.i
+        reader.take(":")
         inner = _Pieces(reader, pieces.kind)
         _content(reader, inner, node.format_spec, raw)
         spec = reader.at(ast.JoinedStr(inner.finish()), start)
