@@ -1,7 +1,8 @@
 """What a top-level statement binds, read off its tokens without parsing it.
 
 Bodies of functions and classes are passed over: they bind nothing in the module. A name that `del`
-removes counts as bound, since the statement changes what it means. `from m import *` binds `*`.
+removes counts as bound, since the statement changes what it means, and so does `:=` in a lambda:
+rather a name too many than one too few. `from m import *` binds `*`.
 """
 
 from __future__ import annotations
