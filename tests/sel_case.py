@@ -100,27 +100,10 @@ class Execution:
         """G0, and what each pass makes of it; each is verified."""
         verify_program(program)
         yield "lower", program
-        current = dataclasses.replace(program, sites={})
-        current.points = [dataclasses.replace(p, sites=()) for p in program.points]
         try:
-            passes = adapters.passes()
+            yield from simplified(program)
         except adapters.Missing as missing:
             self.skipped.append(str(missing))
-            return
-        for name, run in passes:
-            roots = list(program_roots(current))
-            graph, image = run(current.graph, roots)
-            current = dataclasses.replace(
-                current,
-                graph=graph,
-                points=[dataclasses.replace(p, node=image[p.node]) for p in current.points],
-                guards=[
-                    dataclasses.replace(g, path=image[g.path], cond=image[g.cond])
-                    for g in current.guards
-                ],
-            )
-            verify_program(current)
-            yield name, current
 
     def stage(self, section: Section, stages: Mapping[str, Program]) -> Program:
         """The stage that a section looks at."""
@@ -169,6 +152,25 @@ class Execution:
             given = {k: v for k, v in inputs.items() if program.graph.inputs[k].kind != "knob"}
             for name, module in selectors.items():
                 call.compare(name, want, selected(module, given))
+
+
+def simplified(program: Program) -> Iterator[tuple[str, Program]]:
+    """What each pass makes of a program, in turn; each is verified."""
+    current = dataclasses.replace(program, sites={})
+    current.points = [dataclasses.replace(p, sites=()) for p in program.points]
+    for name, run in adapters.passes():
+        graph, image = run(current.graph, list(program_roots(current)))
+        current = dataclasses.replace(
+            current,
+            graph=graph,
+            points=[dataclasses.replace(p, node=image[p.node]) for p in current.points],
+            guards=[
+                dataclasses.replace(g, path=image[g.path], cond=image[g.cond])
+                for g in current.guards
+            ],
+        )
+        verify_program(current)
+        yield name, current
 
 
 class Call:
