@@ -1,0 +1,593 @@
+"""Attributes, subscripts, membership: reading and writing parts of values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from selc.frontend import expr, library, literals, names
+from selc.frontend.context import Lowering, snippet
+from selc.frontend.state import State
+from selc.frontend.values import (
+    Bound,
+    Choice,
+    Cls,
+    DictObj,
+    Entry,
+    External,
+    FileV,
+    Func,
+    InstObj,
+    ListObj,
+    Method,
+    ModuleV,
+    Opaque,
+    Ref,
+    Tup,
+    V,
+)
+from selc.ir.graph import Node
+from selc.ir.op import Op, STRING_METHODS
+from selc.ir.value import Symbol
+
+DICT_METHODS = frozenset({"get", "update", "pop", "setdefault", "copy", "keys", "values", "items", "clear", "popitem"})
+LIST_METHODS = frozenset({"append", "extend", "copy", "index", "count", "insert", "pop", "add", "remove", "sort", "reverse", "clear", "union", "discard", "issubset"})
+NUMBER_METHODS = frozenset({"bit_length", "is_integer", "item"})
+
+
+def attribute(cx: Lowering, st: State, e: ast.expr, value: V, name: str) -> V:
+    """`value.name`."""
+    match value:
+        case Node():
+            return _node_attribute(cx, st, e, value, name)
+        case Tup():
+            if name in value.fields:
+                return value.items[value.fields.index(name)]
+            return Method(value, name)
+        case Ref():
+            return _object_attribute(cx, st, e, value, name)
+        case Cls():
+            return _class_attribute(cx, st, e, value, name)
+        case ModuleV():
+            return _module_attribute(cx, st, e, value, name)
+        case External():
+            return names.external(cx, f"{value.name}.{name}")
+        case FileV():
+            return Method(value, name)
+        case Opaque():
+            return Opaque(f"{value.text}.{name}")
+        case Func() if name == "__name__":
+            return cx.graph.const(value.qualname.rpartition(".")[2])
+        case _:
+            cx.refuse(e, "SEL901", f"`.{name}` of {expr.describe(cx, st, value)} is not supported")
+
+
+def _node_attribute(cx: Lowering, st: State, e: ast.expr, node: Node, name: str) -> V:
+    kinds = cx.abs(node).kinds
+    known = cx.known(node)
+    if known is not None and isinstance(known[0], Symbol):
+        symbol = known[0]
+        if symbol.kind == "dtype" and name == "itemsize":
+            return cx.graph.const(symbol.size)
+        if name == "name":
+            return cx.graph.const(symbol.name.rpartition(".")[2])
+        if symbol.kind == "dtype" and name in ("is_floating_point", "is_complex"):
+            integral = symbol.name.removeprefix("torch.").startswith(("int", "uint", "bool"))
+            return cx.graph.const(name == "is_floating_point" and not integral and "complex" not in symbol.name)
+    if name in STRING_METHODS and kinds <= {"str", "tuple"} or name in NUMBER_METHODS and kinds <= {"int", "bool", "float"}:
+        return Method(node, name)
+    if "none" in kinds and kinds <= {"none"}:
+        cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}`: None has no attribute `{name}`")
+        return cx.graph.add(Op.FAIL)
+    cx.refuse(e, "SEL901", f"`.{name}` of a number, string or None is not supported")
+
+
+def _object_attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str) -> V:
+    obj = cx.obj(st, ref, e)
+    if isinstance(obj, ListObj):
+        return Method(ref, name)
+    if isinstance(obj, DictObj):
+        if name in obj.entries and obj.frozen == literals.FROM_FACTS and name not in DICT_METHODS:
+            return entry_value(cx, st, e, obj.entries[name], "AttributeError", name)
+        return Method(ref, name)
+    entry = obj.fields.get(name)
+    if entry is not None:
+        return entry_value(cx, st, e, entry, "AttributeError", name)
+    if name == "__class__" and obj.cls is not None:
+        return obj.cls
+    if obj.cls is not None:
+        member = class_member(cx, st, obj.cls, name)
+        if isinstance(member, Func):
+            if member.flavour == "property":
+                from selc.frontend import calls
+
+                return calls.invoke(cx, st, e, member, (ref,), {})
+            if member.flavour == "static":
+                return member
+            return Bound(member, obj.cls if member.flavour == "class" else ref)
+        if member is not None:
+            return member
+    if name in library.TENSOR_METHODS and obj.name == "tensor":
+        return Method(ref, name)
+    if obj.cls is None or obj.frozen == literals.FROM_FACTS:
+        cx.need(e, f'facts:\n  {snippet(e)}: ...', f"`{snippet(e)}` is not stated in the facts")
+    cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}` has not been set here")
+    return cx.graph.add(Op.FAIL)
+
+
+def entry_value(cx: Lowering, st: State, e: ast.AST, entry: Entry, exception: str, name: object) -> V:
+    """An entry's value, guarded by its presence."""
+    cx.partial(st, e, entry.present, exception, f"`{name}` must be there")
+    return entry.value
+
+
+def class_member(cx: Lowering, st: State, cls: Cls, name: str) -> V | None:
+    """A class attribute or method, bases followed in order."""
+    key = (f"{cls.module.path}:{cls.qualname}", name)
+    if key in cx.module_values:
+        return cx.module_values[key]
+    from selc.frontend import stmt
+
+    found: V | None = None
+    for item in cls.node.body:
+        if isinstance(item, ast.FunctionDef) and item.name == name:
+            found = stmt.function(cx, st, item, cls.module, f"{cls.qualname}.{name}", None, cls)
+        elif isinstance(item, (ast.Assign, ast.AnnAssign)) and item.value is not None:
+            targets = item.targets if isinstance(item, ast.Assign) else [item.target]
+            if any(isinstance(t, ast.Name) and t.id == name for t in targets):
+                found = library.enum_member(cx, cls, name, item.value) or stmt.run_class_value(cx, cls, item.value)
+        elif isinstance(item, ast.If) and name in names_bound(item):
+            cx.refuse(item, "SEL901", f"`{cls.qualname}.{name}` is defined under a condition in its class")
+    if found is None:
+        for base in cls.node.bases:
+            value = stmt.run_class_value(cx, cls, base)
+            if isinstance(value, Cls):
+                found = class_member(cx, st, value, name)
+            if found is not None:
+                break
+    if found is not None:
+        cx.module_values[key] = found
+    return found
+
+
+def names_bound(node: ast.AST) -> set[str]:
+    """Names that a statement binds, nested functions included."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} | {
+        n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef)
+    }
+
+
+def _class_attribute(cx: Lowering, st: State, e: ast.expr, cls: Cls, name: str) -> V:
+    if name == "__name__":
+        return cx.graph.const(cls.qualname.rpartition(".")[2])
+    member = class_member(cx, st, cls, name)
+    if member is None:
+        cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}` is not defined")
+        return cx.graph.add(Op.FAIL)
+    if isinstance(member, Func) and member.flavour == "class":
+        return Bound(member, cls)
+    return member
+
+
+def _module_attribute(cx: Lowering, st: State, e: ast.expr, module: ModuleV, name: str) -> V:
+    source = cx.finder.find(module.name)
+    if source is None:
+        return Opaque(f"{module.name}.{name}")
+    if module.name.rpartition(".")[2] in ("envs", "environ"):
+        return library.engine_env(cx, st, e, source, name)
+    value = names.module_value(cx, st, source, name, e)
+    if value is not None:
+        return value
+    if cx.finder.find(f"{module.name}.{name}") is not None:
+        return ModuleV(f"{module.name}.{name}")
+    return Opaque(f"{module.name}.{name}")
+
+
+# -- keys and subscripts ---------------------------------------------------------------------------------
+
+
+def static_key(cx: Lowering, st: State, value: V, e: ast.AST) -> object:
+    """A dict key known before serving."""
+    if isinstance(value, Node):
+        known = cx.known(value)
+        if known is not None:
+            return known[0]
+        cx.refuse(e, "SEL901", "a dict key that depends on an input is not supported here",
+                  help="use constant keys; select the value, not the key")  # fmt: skip
+    if isinstance(value, Tup):
+        return tuple(static_key(cx, st, v, e) for v in value.items)
+    if isinstance(value, (Cls, Func, External)):
+        return value
+    cx.refuse(e, "SEL901", f"{expr.describe(cx, st, value)} as a dict key is not supported")
+
+
+def key_or_node(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[object] | Node:
+    """A key: known before serving (in a tuple of one), or a node."""
+    if isinstance(value, (Cls, Func, External)):
+        return (value,)
+    node = expr.as_node(cx, st, value, e)
+    known = cx.known(node)
+    return known if known is not None else node
+
+
+def subscript(cx: Lowering, st: State, e: ast.Subscript, container: V) -> V:
+    """`container[...]`."""
+    if isinstance(e.slice, ast.Slice):
+        return _slice(cx, st, e, container, e.slice)
+    environ = isinstance(container, External) and container.name == "os.environ"
+    if isinstance(container, (Opaque, External, Cls)) and not environ:
+        return Opaque(snippet(e))
+    index = expr.lower(cx, st, e.slice)
+    return expr.each(cx, st, index, lambda s, v: _item(cx, s, e, container, v))
+
+
+def _item(cx: Lowering, st: State, e: ast.Subscript, container: V, index: V) -> V:
+    if isinstance(container, Node):
+        return cx.op(st, e, Op.INDEX, container, expr.as_node(cx, st, index, e))
+    if isinstance(container, Ref):
+        obj = cx.obj(st, container, e)
+        if isinstance(obj, DictObj):
+            return dict_get(cx, st, e, obj, index, None)
+        if isinstance(obj, ListObj):
+            if obj.unknown:
+                names.refuse_state(cx, e, obj.unknown)
+            return sequence_item(cx, st, e, obj.items, index)
+        if obj.cls is not None:
+            method = class_member(cx, st, obj.cls, "__getitem__")
+            if isinstance(method, Func):
+                from selc.frontend import calls
+
+                return calls.invoke(cx, st, e, method, (container, index), {})
+    if isinstance(container, Tup):
+        return sequence_item(cx, st, e, container.items, index)
+    if isinstance(container, External) and container.name == "os.environ":
+        return library.environ_item(cx, st, e, index)
+    cx.refuse(e, "SEL901", f"indexing {expr.describe(cx, st, container)} is not supported")
+
+
+def sequence_item(cx: Lowering, st: State, e: ast.Subscript, items: tuple[V, ...], index: V) -> V:
+    """An element of a static sequence at any index."""
+    node = expr.as_node(cx, st, index, e)
+    known = cx.known(node)
+    if known is not None and isinstance(known[0], int):
+        i = known[0]
+        if -len(items) <= i < len(items):
+            return items[i]
+        cx.partial(st, e, cx.false, "IndexError", f"`{snippet(e)}` is out of range")
+        return cx.graph.add(Op.FAIL)
+    if all(isinstance(v, Node) for v in items):
+        return cx.op(st, e, Op.INDEX, expr.as_node(cx, st, Tup(items), e), node)
+    inside = cx.graph.both(
+        cx.graph.fold(Op.GE, node, cx.graph.const(-len(items))), cx.graph.fold(Op.LT, node, cx.graph.const(len(items)))
+    )
+    cx.partial(st, e, inside, "IndexError", f"`{snippet(e)}` must be in range")
+    keys = [*range(len(items)), *range(-len(items), 0)]
+    low = cx.abs(node).lo
+    if low is not None and low >= 0:
+        keys = keys[: len(items)]
+    return choose(cx, st, e, node, [(k, items[k]) for k in keys])
+
+
+def choose(cx: Lowering, st: State, e: ast.AST, key: Node, pairs: list[tuple[object, V]]) -> V:
+    """The value of the first pair whose key equals `key`; the last one where none does."""
+    possible = cx.abs(key).values
+    if possible is not None:
+        pairs = [p for p in pairs if any(p[0] == v for v in possible)] or pairs[-1:]
+    out = pairs[-1][1]
+    for k, value in reversed(pairs[:-1]):
+        cond = cx.graph.fold(Op.EQ, key, cx.graph.const(k))
+        other = out
+        out = cx.branch(st, cond, _give(value), _give(other))
+    return out
+
+
+def _give(value: V) -> Callable[[State], V]:
+    return lambda _: value
+
+
+def dict_get(cx: Lowering, st: State, e: ast.AST, obj: DictObj, index: V, default: V | None) -> V:
+    """`d[index]`, or `d.get(index, default)` if a default is given."""
+    for key, value in reversed(obj.memo):
+        if same_key(cx, key, index):
+            return value
+    key = key_or_node(cx, st, index, e)
+    if isinstance(key, tuple):
+        entry = obj.entries.get(key[0])
+        if entry is None and obj.unknown:
+            names.refuse_state(cx, e, obj.unknown)
+        if default is None:
+            if entry is None:
+                cx.partial(st, e, cx.false, "KeyError", f"the key {key[0]!r} must be there")
+                return cx.graph.add(Op.FAIL)
+            return entry_value(cx, st, e, entry, "KeyError", key[0])
+        if entry is None:
+            return default
+        return cx.branch(st, entry.present, _give(entry.value), _give(default))
+    if obj.unknown:
+        names.refuse_state(cx, e, obj.unknown)
+    return _dynamic_get(cx, st, e, obj, key, default)
+
+
+def _dynamic_get(cx: Lowering, st: State, e: ast.AST, obj: DictObj, key: Node, default: V | None) -> V:
+    entries = {k: v for k, v in obj.entries.items() if cx.known_bool(v.present) is not False}
+    inside = has_key(cx, entries, key)
+    if not entries:
+        if default is not None:
+            return default
+        cx.partial(st, e, cx.false, "KeyError", "the dict is empty")
+        return cx.graph.add(Op.FAIL)
+    if default is None:
+        cx.partial(st, e, inside, "KeyError", f"`{snippet(e)}`: the key must be there")
+    values = [v.value for v in entries.values()]
+    constant = all(isinstance(v, Node) and v.is_const for v in values)
+    found: V
+    if constant and isinstance(e, ast.expr):
+        pairs = tuple((k, v.value.attr) for k, v in entries.items() if isinstance(v.value, Node))
+        found = cx.op_unchecked(st, e, Op.LOOKUP, key, attr=pairs)
+    else:
+        rows = _rows(cx, st, e, entries, key)
+        found = rows if rows is not None else choose(cx, st, e, key, [(k, v.value) for k, v in entries.items()])
+    if default is None:
+        return found
+    return cx.branch(st, inside, _give(found), _give(default))
+
+
+def _rows(cx: Lowering, st: State, e: ast.AST, entries: dict[object, Entry], key: Node) -> V | None:
+    """A row of a table whose rows are tuples or dicts of constants, one lookup per column."""
+    values = [v.value for v in entries.values()]
+    tuples = [v for v in values if isinstance(v, Tup)]
+    if len(tuples) == len(values) and len({(len(t.items), t.fields) for t in tuples}) == 1:
+        columns = list(zip(*[t.items for t in tuples], strict=True))
+        if all(isinstance(v, Node) and v.is_const for column in columns for v in column):
+            keys = list(entries)
+            return Tup(tuple(_column(cx, e, keys, list(column), key) for column in columns), tuples[0].fields)
+    objs = [cx.obj(st, v, e) for v in values if isinstance(v, Ref)]
+    dicts = [o for o in objs if isinstance(o, DictObj) and not o.unknown]
+    if len(dicts) != len(values):
+        return None
+    flat = all(
+        isinstance(x.value, Node) and x.value.is_const and x.present is cx.true for d in dicts for x in d.entries.values()
+    )
+    if not flat:
+        return None
+    row: dict[object, Entry] = {}
+    for name in {n: None for d in dicts for n in d.entries}:
+        having = [(k, d.entries[name].value) for k, d in zip(entries, dicts, strict=True) if name in d.entries]
+        present = cx.true
+        if len(having) < len(dicts):
+            present = cx.graph.fold(Op.HASKEY, key, attr=tuple(k for k, _ in having))
+        row[name] = Entry(present, _column(cx, e, [k for k, _ in having], [v for _, v in having], key))
+    return cx.heap.new(st, DictObj(row, frozen="it is a row of a table"))
+
+
+def _column(cx: Lowering, e: ast.AST, keys: list[object], column: list[V], key: Node) -> V:
+    values = [v.attr for v in column if isinstance(v, Node)]
+    first = column[0]
+    if isinstance(first, Node) and all(v is first for v in column):
+        return first
+    pairs = tuple(zip(keys, values, strict=True))
+    return cx.graph.fold(Op.LOOKUP, key, attr=pairs, origin=cx.span(e))
+
+
+def has_key(cx: Lowering, entries: dict[object, Entry], key: Node) -> Node:
+    """Whether a node is among the keys that are present."""
+    certain = tuple(k for k, v in entries.items() if v.present is cx.true)
+    out = cx.graph.fold(Op.HASKEY, key, attr=certain) if certain else cx.false
+    possible = cx.abs(key).values
+    if possible is not None and all(v in certain for v in possible):
+        out = cx.true
+    for k, v in entries.items():
+        if v.present is not cx.true:
+            same = cx.graph.fold(Op.EQ, key, cx.graph.const(k))
+            out = cx.graph.either(out, cx.graph.both(same, v.present))
+    return out
+
+
+def same_key(cx: Lowering, a: V, b: V) -> bool:
+    """Whether two symbolic keys are certainly the same value."""
+    if isinstance(a, Node) and isinstance(b, Node):
+        return cx.unmarked(a) is cx.unmarked(b)
+    if isinstance(a, Tup) and isinstance(b, Tup) and len(a.items) == len(b.items):
+        return all(same_key(cx, x, y) for x, y in zip(a.items, b.items, strict=True))
+    return False
+
+
+def contains(cx: Lowering, st: State, e: ast.expr, item: V, container: V) -> Node:
+    """`item in container`."""
+    if isinstance(container, Choice):
+        value = expr.each(cx, st, container, lambda s, v: contains(cx, s, e, item, v))
+        return expr.as_node(cx, st, value, e)
+    if isinstance(item, Choice):
+        value = expr.each(cx, st, item, lambda s, v: contains(cx, s, e, v, container))
+        return expr.as_node(cx, st, value, e)
+    if isinstance(container, Ref):
+        obj = cx.obj(st, container, e)
+        if isinstance(obj, DictObj):
+            return _dict_contains(cx, st, e, obj, item, container)
+        if isinstance(obj, ListObj):
+            if obj.unknown:
+                names.refuse_state(cx, e, obj.unknown)
+            container = Tup(obj.items)
+    if isinstance(container, External) and container.name == "os.environ":
+        return library.environ_has(cx, st, e, item)
+    if isinstance(container, Tup):
+        if not isinstance(item, (Node, Tup)):
+            same = [isinstance(v, type(item)) and getattr(v, "node", v) == getattr(item, "node", item) for v in container.items]
+            return cx.graph.const(any(same))
+        nodes = [v for v in container.items if isinstance(v, (Node, Tup))]
+        if len(nodes) < len(container.items):
+            cx.refuse(e, "SEL901", "membership among these values is not supported")
+    return cx.op(st, e, Op.IN, expr.as_node(cx, st, item, e), expr.as_node(cx, st, container, e))
+
+
+def _dict_contains(cx: Lowering, st: State, e: ast.expr, obj: DictObj, item: V, container: Ref) -> Node:
+    key = key_or_node(cx, st, item, e)
+    if any(same_key(cx, k, item) for k, _ in obj.memo):
+        return cx.true
+    if isinstance(key, tuple):
+        entry = obj.entries.get(key[0])
+        if entry is not None:
+            return entry.present
+        if obj.unknown:
+            cx.obligations.append((container.oid, item, cx.span(e)))
+        return cx.false
+    if obj.unknown:
+        cx.obligations.append((container.oid, item, cx.span(e)))
+        return cx.false
+    return has_key(cx, dict(obj.entries), key)
+
+
+def _slice(cx: Lowering, st: State, e: ast.Subscript, container: V, part: ast.Slice) -> V:
+    bounds: list[int | None] = []
+    for b in (part.lower, part.upper, part.step):
+        if b is None:
+            bounds.append(None)
+            continue
+        known = cx.known(expr.scalar(cx, st, b))
+        if known is None or not (known[0] is None or isinstance(known[0], int)):
+            cx.refuse(b, "SEL901", "a slice bound that depends on an input is not supported")
+        bounds.append(known[0])
+    where = slice(*bounds)
+    if isinstance(container, Tup):
+        return Tup(container.items[where])
+    if isinstance(container, Ref):
+        obj = cx.obj(st, container, e)
+        if isinstance(obj, ListObj) and not obj.unknown:
+            return cx.heap.new(st, ListObj(obj.items[where]))
+    if isinstance(container, Node):
+        known = cx.known(container)
+        if known is not None and isinstance(known[0], (str, tuple)):
+            return cx.graph.const(known[0][where])
+        return expr.split(cx, st, container, e, lambda s, v: cx.graph.const(v[where]))  # type: ignore[index]  # checked by kinds
+    if isinstance(container, Opaque):
+        return Opaque(snippet(e))
+    cx.refuse(e, "SEL901", f"slicing {expr.describe(cx, st, container)} is not supported")
+
+
+# -- writing ------------------------------------------------------------------------------------------------
+
+
+def store_subscript(cx: Lowering, st: State, target: ast.Subscript, value: V) -> None:
+    """`container[key] = value`."""
+    container = expr.lower(cx, st, target.value)
+    if isinstance(container, Choice):
+        index = expr.lower(cx, st, target.slice)
+
+        def change(s: State, v: V) -> V:
+            _set_item(cx, s, target, v, index, value)
+            return cx.none
+
+        expr.each(cx, st, container, change)
+        return
+    if isinstance(container, Opaque):
+        expr.lower(cx, st, target.slice) if not isinstance(target.slice, ast.Slice) else None
+        return
+    _set_item(cx, st, target, container, expr.lower(cx, st, target.slice), value)
+
+
+def _set_item(cx: Lowering, st: State, target: ast.Subscript, container: V, index: V, value: V) -> None:
+    if isinstance(container, External) and container.name == "os.environ":
+        library.environ_store(cx, st, target, index, value)
+        return
+    if not isinstance(container, Ref):
+        cx.refuse(target, "SEL901", f"assigning into {expr.describe(cx, st, container)} is not supported")
+    obj = cx.obj(st, container, target)
+    if isinstance(obj, ListObj):
+        _set_list_item(cx, st, target, container, obj, index, value)
+        return
+    if not isinstance(obj, DictObj):
+        cx.refuse(target, "SEL901", "assigning into an object is not supported")
+    key = key_or_node(cx, st, index, target)
+    if isinstance(key, Node):
+        if not obj.unknown:
+            cx.refuse(target, "SEL901", "writing a dict at a key that depends on an input is not supported",
+                      help="select the value first, then write it under a constant key")  # fmt: skip
+        memoize(cx, st, target, container, obj, index, value)
+        return
+    if obj.unknown and any(oid == container.oid for oid, _, _ in cx.obligations):
+        memoize(cx, st, target, container, obj, index, value)
+        return
+    entries = dict(obj.entries)
+    entries[key[0]] = Entry(cx.true, value)
+    cx.replace(st, container, DictObj(entries, obj.unknown, obj.frozen, obj.memo), target)
+
+
+def memoize(
+    cx: Lowering, st: State, e: ast.AST, ref: Ref, obj: DictObj, index: V, value: V
+) -> None:
+    """A write to a memo dict: transparent if the key determines everything the value depends on."""
+    if cx.change_counts.get(obj.unknown, 0) > 1:
+        names.refuse_state(cx, e, obj.unknown)
+    leaves = {cx.unmarked(n).id for n in flat_nodes(index)}
+    for node in flat_nodes(value, cx, st):
+        for leaf in cx.graph.cone([node]):
+            if leaf.op is Op.INPUT and leaf.id not in leaves:
+                cx.refuse(e, "SEL906", f"what is remembered in `{obj.unknown}` depends on `{leaf.attr}`, which its key leaves out",
+                          help="make the key hold every input of the remembered value")  # fmt: skip
+    if not all(isinstance(n, Node) for n in flat_nodes(value, cx, st)):
+        names.refuse_state(cx, e, obj.unknown)
+    cx.obligations = [o for o in cx.obligations if not (o[0] == ref.oid and same_index(cx, o[1], index))]
+    cx.replace(st, ref, DictObj(obj.entries, obj.unknown, obj.frozen, (*obj.memo, (index, value))), e)
+
+
+def same_index(cx: Lowering, a: V, b: V) -> bool:
+    """Whether two keys, constant or not, are certainly equal."""
+    return a is b or same_key(cx, a, b)
+
+
+def flat_nodes(value: V, cx: Lowering | None = None, st: State | None = None) -> list[Node]:
+    """The scalars inside a value."""
+    if isinstance(value, Node):
+        return [value]
+    if isinstance(value, Tup):
+        return [n for v in value.items for n in flat_nodes(v, cx, st)]
+    if isinstance(value, Choice):
+        return [value.cond, *flat_nodes(value.then, cx, st), *flat_nodes(value.other, cx, st)]
+    if isinstance(value, Ref) and cx is not None and st is not None:
+        obj = cx.heap.get(st, value)
+        if isinstance(obj, DictObj):
+            return [n for x in obj.entries.values() for n in (x.present, *flat_nodes(x.value, cx, st))]
+        if isinstance(obj, ListObj):
+            return [n for v in obj.items for n in flat_nodes(v, cx, st)]
+        return [n for x in obj.fields.values() for n in (x.present, *flat_nodes(x.value, cx, st))]
+    return []
+
+
+def _set_list_item(
+    cx: Lowering, st: State, target: ast.Subscript, ref: Ref, obj: ListObj, index: V, value: V
+) -> None:
+    known = cx.known(expr.as_node(cx, st, index, target))
+    if obj.unknown:
+        names.refuse_state(cx, target, obj.unknown)
+    if known is None or not isinstance(known[0], int):
+        cx.refuse(target, "SEL901", "writing a list at an index that depends on an input is not supported")
+    items = list(obj.items)
+    if not -len(items) <= known[0] < len(items):
+        cx.partial(st, target, cx.false, "IndexError", f"`{snippet(target)}` is out of range")
+        return
+    items[known[0]] = value
+    cx.replace(st, ref, ListObj(tuple(items), frozen=obj.frozen, kind=obj.kind), target)
+
+
+def store_attribute(cx: Lowering, st: State, target: ast.Attribute, value: V) -> None:
+    """`object.name = value`."""
+    owner = expr.lower(cx, st, target.value)
+    if not isinstance(owner, Ref):
+        cx.refuse(target, "SEL906", f"assigning an attribute of {expr.describe(cx, st, owner)} is not supported",
+                  help="only objects made by followed code can be changed")  # fmt: skip
+    obj = cx.obj(st, owner, target)
+    if not isinstance(obj, InstObj):
+        cx.refuse(target, "SEL901", "assigning an attribute of a dict or list is not supported")
+    fields = {**obj.fields, target.attr: Entry(cx.true, value)}
+    cx.replace(st, owner, InstObj(obj.cls, fields, obj.frozen, obj.name), target)
+
+
+def text_of(cx: Lowering, st: State, e: ast.AST, value: V) -> Node:
+    """`str(value)` as a node."""
+    if isinstance(value, Ref):
+        items = [n for n in flat_nodes(value, cx, st)]
+        obj = cx.obj(st, value, e)
+        if isinstance(obj, ListObj) and all(cx.known(n) for n in items) and len(items) == len(obj.items):
+            return cx.graph.const(str([(cx.known(n) or (None,))[0] for n in items]))
+    node = expr.as_node(cx, st, value, e)
+    return node if cx.abs(node).kinds == {"str"} else cx.graph.fold(Op.STR, cx.settle(node))

@@ -1,0 +1,163 @@
+"""Binding the entry function's parameters to inputs, facts, tables, knobs and objects."""
+
+from __future__ import annotations
+
+import ast
+
+from selc.diag.diagnostic import Diagnostic, Refused
+from selc.frontend import dsl, literals, names
+from selc.frontend.context import Lowering, span_of
+from selc.frontend.facts import InputDecl
+from selc.frontend.state import State
+from selc.frontend.values import Cls, DictObj, Entry, Func, InstObj, Poison, Tup, V
+from selc.ir.domain import Domain
+from selc.ir.graph import Node
+
+
+def bind(cx: Lowering, st: State, func: Func) -> dict[str, V]:
+    """A value for every parameter; what is missing is collected in `cx.missing`."""
+    assert isinstance(func.node, ast.FunctionDef)
+    spec = func.node.args
+    every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
+    positional = [*spec.posonlyargs, *spec.args]
+    defaults: dict[str, V] = dict(zip([a.arg for a in positional][len(positional) - len(func.defaults) :], func.defaults, strict=True))
+    defaults.update(func.kw_defaults)
+    fields = _record_fields(cx, st, func, every)
+    counts: dict[str, int] = {}
+    for name, record in fields.items():
+        for field in [f[0] for f in record] if record is not None else [name]:
+            counts[field] = counts.get(field, 0) + 1
+    bound: dict[str, V] = {}
+    for a in every:
+        span = span_of(a, str(func.module.path))
+        record = fields[a.arg]
+        if record is not None:
+            bound[a.arg] = _record(cx, st, a, record, counts, func)
+            continue
+        kind, _, _ = dsl.annotation(a.annotation)
+        value = _value(cx, st, a.arg, (a.arg,), kind, span)
+        if value is None and a.arg == "self" and func.cls is not None:
+            value = cx.heap.new(None, InstObj(func.cls, {}, literals.FROM_FACTS))
+        if value is None and a.arg in defaults:
+            value = defaults[a.arg]
+        if value is None:
+            yaml = f"inputs:\n  {a.arg}: {{kind: {kind or 'runtime'}, type: int, range: [1, 16384]}}   # or facts:\n#  {a.arg}: ..."
+            cx.missing.setdefault(yaml, (span, f"the parameter `{a.arg}` has no value"))
+            value = Poison()
+        bound[a.arg] = value
+    for star in (spec.vararg, spec.kwarg):
+        if star is not None:
+            empty = DictObj({}) if star is spec.kwarg else None
+            bound[star.arg] = cx.heap.new(None, empty) if empty is not None else Tup(())
+    return bound
+
+
+Field = tuple[str, ast.expr | None, ast.expr | None, Cls]
+
+
+def _record_fields(cx: Lowering, st: State, func: Func, every: list[ast.arg]) -> dict[str, list[Field] | None]:
+    """For parameters annotated with a record of the DSL: its fields."""
+    out: dict[str, list[Field] | None] = {}
+    for a in every:
+        out[a.arg] = None
+        annotation = a.annotation
+        if not isinstance(annotation, ast.Name):
+            continue
+        try:
+            cls = names.module_value(cx, st, func.module, annotation.id, annotation)
+        except Refused:
+            continue
+        if isinstance(cls, Cls) and any(ast.unparse(d).rpartition(".")[2].startswith("record") for d in cls.node.decorator_list):
+            out[a.arg] = [
+                (i.target.id, i.annotation, i.value, cls)
+                for i in cls.node.body
+                if isinstance(i, ast.AnnAssign) and isinstance(i.target, ast.Name)
+            ]
+    return out
+
+
+def _record(cx: Lowering, st: State, a: ast.arg, fields: list[Field], counts: dict[str, int], func: Func) -> V:
+    from selc.frontend import stmt
+
+    entries: dict[str, Entry] = {}
+    for name, annotation, default, cls in fields:
+        kind, _, _ = dsl.annotation(annotation)
+        keys = (f"{a.arg}.{name}", name) if counts[name] == 1 else (f"{a.arg}.{name}",)
+        value = _value(cx, st, keys[-1], keys, kind, span_of(a, str(func.module.path)))
+        if value is None and isinstance(cx.facts.facts.get(a.arg), dict):
+            group = cx.facts.facts[a.arg]
+            if isinstance(group, dict) and name in group:
+                cx.read.add(f"facts.{a.arg}.{name}")
+                value = literals.from_python(cx, None, group[name])
+        if value is None and default is not None:
+            value = stmt.run_class_value(cx, cls, default)
+        if value is None:
+            yaml = f"inputs:\n  {keys[-1]}: {{range: [1, 16384]}}" if kind else f"facts:\n  {a.arg}.{name}: ..."
+            span = span_of(a, str(func.module.path))
+            cx.missing.setdefault(yaml, (span, f"`{a.arg}.{name}` has no value"))
+            value = Poison()
+        if isinstance(value, Node) and cx.known(value) is None:
+            cx.record_inputs.append((a.arg, name, value))
+        entries[name] = Entry(cx.true, value)
+    cls = fields[0][3] if fields else None
+    return cx.heap.new(None, InstObj(cls, dict(entries), literals.FROM_FACTS))
+
+
+def _value(cx: Lowering, st: State, name: str, keys: tuple[str, ...], kind: str, span: object) -> V | None:
+    """What the facts give under one of these names."""
+    for key in keys:
+        if key in cx.facts.inputs:
+            cx.read.add(f"inputs.{key}")
+            return declare(cx, name, cx.facts.inputs[key], kind)
+        if key in cx.facts.knobs:
+            knob = cx.facts.knobs[key]
+            return dsl.declare_knob(cx, key, tuple(literals.atom(c) for c in knob.choices or (knob.setting,)), None)
+        if key in cx.facts.facts:
+            cx.read.add(f"facts.{key}")
+            value = cx.facts.facts[key]
+            if isinstance(value, dict) and key == "self":
+                return None
+            return literals.from_python(cx, None, value)
+        if key in cx.facts.tables:
+            cx.read.add(f"tables.{key}")
+            return literals.from_python(cx, None, cx.facts.tables[key])
+        if key in cx.facts.tensors or key in cx.facts.objects:
+            section = "tensors" if key in cx.facts.tensors else "objects"
+            where = cx.facts.spans.get(f"{section}.{key}")
+            message = f"`{section}:` is not supported in this version"
+            diagnostic = Diagnostic("SEL901", message, help="state what is read of it under `facts:`, `inputs:` or `functions:`")
+            raise Refused(Diagnostic("SEL901", message, where, help=diagnostic.help) if where else diagnostic)
+    return None
+
+
+def declare(cx: Lowering, name: str, decl: InputDecl, annotated: str) -> V:
+    """An input leaf with its declared domain."""
+    kind = decl.kind or annotated
+    if not kind:
+        raise Refused(Diagnostic("SEL911", f"the input `{name}` has no kind", decl.span,
+                                 help="add `kind: runtime`, `request`, `unpinnable`, `knob` or `fact`"))  # fmt: skip
+    if annotated and decl.kind and decl.kind != annotated:
+        message = f"`{name}` is `{annotated}` in the program and `{decl.kind}` in the facts"
+        raise Refused(Diagnostic("SEL911", message, decl.span, help="leave the kind out of the facts"))
+    if decl.length is not None or decl.element is not None:
+        raise Refused(Diagnostic("SEL901", f"the sequence input `{name}` by length and element is not supported in this version",
+                                 decl.span, help="list the sequences it can be under `values:`"))  # fmt: skip
+    if decl.values is not None:
+        values = tuple(literals.atom(v) for v in decl.values)
+        if any(isinstance(v, dict) for v in decl.values):
+            raise Refused(Diagnostic("SEL901", f"the input `{name}` has mappings as values", decl.span, help="use scalars or lists"))
+        domain = Domain(values=values)
+    else:
+        assert decl.lo is not None
+        assert decl.hi is not None
+        domain = Domain(decl.lo, decl.hi, decl.step)
+    if kind == "knob":
+        knob = cx.facts.knobs.get(name)
+        if knob is not None and knob.fixed:
+            return cx.graph.const(literals.atom(knob.setting))
+        if knob is not None and knob.setting is not None:
+            cx.settings[name] = literals.atom(knob.setting)
+        if domain.values is None:
+            domain = Domain(values=tuple(domain))
+    return cx.graph.input(name, kind, domain)
+

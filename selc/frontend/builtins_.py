@@ -1,0 +1,727 @@
+"""Built-in functions, methods of built-in types, iteration and comprehensions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from selc.frontend import access, calls, expr, names
+from selc.frontend.context import Lowering, snippet
+from selc.frontend.state import State
+from selc.frontend.values import (
+    Choice,
+    Cls,
+    DictObj,
+    Entry,
+    External,
+    Func,
+    InstObj,
+    ListObj,
+    Opaque,
+    Raised,
+    Ref,
+    Tup,
+    V,
+)
+from selc.ir.graph import Node
+from selc.ir.op import Op
+
+
+MAX_ITEMS = 20_000
+
+
+# -- iteration ----------------------------------------------------------------------------------------------
+
+
+def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
+    """The elements of a static collection, in order."""
+    if isinstance(value, Tup):
+        return value.items
+    if isinstance(value, Ref):
+        obj = cx.obj(st, value, e)
+        if isinstance(obj, (ListObj, DictObj)) and obj.unknown:
+            names.refuse_state(cx, e, obj.unknown)
+        if isinstance(obj, ListObj):
+            if obj.kind == "set" and len(obj.items) > 1:
+                cx.refuse(e, "SEL901", "the order of a set is not defined", help="iterate over a tuple or `sorted(...)`")
+            return obj.items
+        if isinstance(obj, DictObj):
+            return tuple(key_value(cx, k) for k in entries_of(cx, st, value, e))
+    if isinstance(value, Node):
+        known = cx.known(value)
+        if known is not None and isinstance(known[0], (tuple, str)):
+            return tuple(cx.graph.const(v) for v in known[0])
+        lengths = {len(v) for v in cx.abs(value).values or () if isinstance(v, (tuple, str))}
+        if len(lengths) == 1 and cx.abs(value).kinds <= {"tuple", "str"}:
+            return tuple(cx.graph.fold(Op.INDEX, value, cx.graph.const(i)) for i in range(lengths.pop()))
+    if isinstance(value, Cls):
+        from selc.frontend import library
+
+        if library.is_enum(value):
+            members = [t.id for i in value.node.body if isinstance(i, ast.Assign) for t in i.targets if isinstance(t, ast.Name)]
+            return tuple(v for m in members if (v := access.class_member(cx, st, value, m)) is not None)
+    cx.refuse(e, "SEL901", f"iterating over {expr.describe(cx, st, value)} needs a length known before serving",
+              help="give it as a fact, or as an input with `values:`")  # fmt: skip
+
+
+def key_value(cx: Lowering, key: object) -> V:
+    """A dict key as a value."""
+    if isinstance(key, tuple):
+        return Tup(tuple(key_value(cx, k) for k in key))
+    return key if isinstance(key, (Cls, Func, External)) else cx.graph.const(key)
+
+
+def entries_of(cx: Lowering, st: State, value: V, e: ast.AST) -> dict[object, Entry]:
+    """The entries of a dict whose keys are all certain."""
+    if isinstance(value, Ref):
+        obj = cx.obj(st, value, e)
+        if isinstance(obj, DictObj):
+            if obj.unknown:
+                names.refuse_state(cx, e, obj.unknown)
+            live = {k: v for k, v in obj.entries.items() if cx.known_bool(v.present) is not False}
+            if any(cx.known_bool(v.present) is not True for v in live.values()):
+                cx.refuse(e, "SEL901", "which keys this dict has depends on an input")
+            return live
+    cx.refuse(e, "SEL901", f"{expr.describe(cx, st, value)} is used as a dict")
+
+
+def comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
+    """List, set and dict comprehensions and generator expressions over static collections."""
+    assert isinstance(e, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp))
+    out: list[tuple[V, V]] = []
+
+    def element(s: State) -> None:
+        if isinstance(e, ast.DictComp):
+            out.append((expr.lower(cx, s, e.key), expr.lower(cx, s, e.value)))
+        else:
+            out.append((expr.lower(cx, s, e.elt), cx.none))
+
+    _generate(cx, st, e, e.generators, element)
+    if isinstance(e, ast.DictComp):
+        entries = {access.static_key(cx, st, k, e): Entry(cx.true, v) for k, v in out}
+        return cx.heap.new(st, DictObj(entries))
+    items = tuple(k for k, _ in out)
+    if isinstance(e, ast.GeneratorExp):
+        return Tup(items)
+    return cx.heap.new(st, ListObj(items, kind="set" if isinstance(e, ast.SetComp) else "list"))
+
+
+def _generate(
+    cx: Lowering, st: State, e: ast.expr, generators: list[ast.comprehension], element: Callable[[State], None]
+) -> None:
+    generator = generators[0]
+    items = iterate(cx, st, expr.lower(cx, st, generator.iter), generator.iter)
+    bound = frozenset(n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name))
+    frame = cx.frame
+    outer, iterations = frame.scope, frame.iterations
+    scope = cx.new_scope(outer, bound)
+    cx.comprehensions.add(scope)
+    frame.scope = scope
+    st.scopes[scope] = {}
+    try:
+        for i, item in enumerate(items):
+            frame.iterations = f"{iterations}[{i}]"
+            from selc.frontend import stmt
+
+            stmt.assign(cx, st, generator.target, item)
+            keep = True
+            for test in generator.ifs:
+                cond = cx.known_bool(expr.truth(cx, st, expr.lower(cx, st, test), test))
+                if cond is None:
+                    cx.refuse(test, "SEL901", "which elements a comprehension keeps depends on an input",
+                              help="use a conditional expression for the element instead of `if`")  # fmt: skip
+                keep = cond
+                if not keep:
+                    break
+            if not keep:
+                continue
+            if len(generators) > 1:
+                _generate(cx, st, e, generators[1:], element)
+            else:
+                element(st)
+    finally:
+        frame.scope, frame.iterations = outer, iterations
+        st.scopes.pop(scope, None)
+
+
+def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, existential: bool) -> V:
+    """`any(... for ...)` and `all(...)`, evaluated lazily element by element; tests may use `if`."""
+    done: list[Node] = []
+
+    def element(s: State) -> None:
+        stop = cx.false
+        for d in done:
+            stop = cx.graph.either(stop, d)
+
+        def one(t: State) -> V:
+            return expr.truth(cx, t, expr.lower(cx, t, gen.elt), gen.elt)
+
+        value = cx.branch(s, stop, lambda _: cx.false, one) if existential else cx.branch(s, stop, lambda _: cx.true, one)
+        assert isinstance(value, Node)
+        done.append(value if existential else cx.graph.negate(value))
+
+    _generate(cx, st, e, gen.generators, element)
+    out = cx.false
+    for d in done:
+        out = cx.graph.either(out, d)
+    result = out if existential else cx.graph.negate(out)
+    return expr._sited(cx, st, e, result)
+
+
+# -- functions -------------------------------------------------------------------------------------------------
+
+
+def call(cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    """A built-in function."""
+    rule = _FUNCTIONS.get(name)
+    if rule is not None:
+        return rule(cx, st, e, args, kwargs)
+    import builtins as py
+
+    found = getattr(py, name, None)
+    if isinstance(found, type) and issubclass(found, BaseException):
+        text = cx.known(args[0]) if args and isinstance(args[0], Node) else None
+        return Raised(name, str(text[0]) if text else "")
+    cx.refuse(e, "SEL901", f"the built-in `{name}` is not supported", help=f"state the call under `functions:`: \"{snippet(e.func)}\"")
+
+
+Rule = Callable[[Lowering, State, ast.Call, tuple[V, ...], dict[str, V]], V]
+
+
+def _extremum(largest: bool) -> Rule:
+    def rule(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+        op2, op1 = (Op.MAX2, Op.MAX) if largest else (Op.MIN2, Op.MIN)
+        if len(args) == 1 and isinstance(args[0], Node) and "key" not in kwargs and "default" not in kwargs:
+            return cx.op(st, e, op1, args[0])
+        if len(args) == 1 and isinstance(args[0], Choice):
+            return expr.each(cx, st, args[0], lambda s, v: rule(cx, s, e, (v,), kwargs))
+        items = args if len(args) > 1 else iterate(cx, st, args[0], e)
+        if not items:
+            if "default" in kwargs:
+                return kwargs["default"]
+            cx.partial(st, e, cx.false, "ValueError", f"`{snippet(e)}` of an empty collection")
+            return cx.graph.add(Op.FAIL)
+        key = kwargs.get("key", cx.none)
+        if key is cx.none:
+            if any(not isinstance(v, Node) for v in items):
+                return _by_key(cx, st, e, items, list(items), largest)
+            out = expr.as_node(cx, st, items[0], e)
+            for item in items[1:]:
+                out = cx.op(st, e, op2, out, expr.as_node(cx, st, item, e))
+            return out
+        return _by_key(cx, st, e, items, [calls.invoke(cx, st, e, key, (v,), {}) for v in items], largest)
+
+    return rule
+
+
+def _by_key(cx: Lowering, st: State, e: ast.Call, items: tuple[V, ...], keys: list[V], largest: bool) -> V:
+    """The first item whose key is extreme, as CPython scans them."""
+    best, best_key = items[0], expr.as_node(cx, st, keys[0], e)
+    for item, key in zip(items[1:], keys[1:], strict=True):
+        node = expr.as_node(cx, st, key, e)
+        better = cx.graph.fold(Op.GT if largest else Op.LT, cx.settle(node), cx.settle(best_key), origin=cx.span(e))
+        cx.check(st, e, Op.GT if largest else Op.LT, None, (cx.settle(node), cx.settle(best_key)))
+        old = best
+        best = cx.branch(st, better, access._give(item), access._give(old))
+        best_key = cx.graph.select(better, node, best_key)
+    return expr._sited(cx, st, e, best)
+
+
+def _sum(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    if isinstance(args[0], Node) and len(args) == 1 and not kwargs and cx.known(args[0]) is None:
+        return cx.op(st, e, Op.SUM, args[0])
+    start = args[1] if len(args) > 1 else kwargs.get("start", cx.graph.const(0))
+    out = start
+    for item in iterate(cx, st, args[0], e):
+        out = expr.binary(cx, st, e, Op.ADD, out, item)
+    return out
+
+
+def _len(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    value = args[0]
+    if isinstance(value, Choice):
+        return expr.each(cx, st, value, lambda s, v: _len(cx, s, e, (v,), {}))
+    if isinstance(value, Node):
+        return cx.op(st, e, Op.LEN, value)
+    if isinstance(value, Ref):
+        obj = cx.obj(st, value, e)
+        if isinstance(obj, DictObj) and not obj.unknown:
+            total: Node = cx.graph.const(0)
+            for entry in obj.entries.values():
+                total = cx.graph.fold(Op.ADD, total, cx.graph.fold(Op.INT, entry.present))
+            return total
+        if isinstance(obj, ListObj) and obj.kind == "set" and len(obj.items) > 1:
+            cx.refuse(e, "SEL901", "the length of a set of values that may be equal is not supported")
+    return cx.graph.const(len(iterate(cx, st, value, e)))
+
+
+def _range(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    values: list[int] = []
+    nodes = [expr.as_node(cx, st, a, e) for a in args]
+    for node, argument in zip(nodes, e.args, strict=False):
+        known = cx.known(node)
+        if known is None or not isinstance(known[0], int):
+            if cx.abs(node).values:
+                return _range_split(cx, st, e, nodes)
+            cx.refuse(argument, "SEL902", f"`{snippet(e)}` has a bound that depends on an input",
+                      help="the loop must have a length known before serving: narrow the input, or state the result under `functions:`")  # fmt: skip
+        values.append(int(known[0]))
+    steps = range(*values)
+    if len(steps) > MAX_ITEMS:
+        cx.refuse(e, "SEL902", f"`{snippet(e)}` has {len(steps)} elements, more than {MAX_ITEMS}")
+    return Tup(tuple(cx.graph.const(i) for i in steps))
+
+
+def _range_split(cx: Lowering, st: State, e: ast.Call, nodes: list[Node]) -> V:
+    for i, node in enumerate(nodes):
+        if cx.known(node) is None:
+            return expr.split(
+                cx, st, node, e,
+                lambda s, v: _range(cx, s, e, tuple([*nodes[:i], cx.graph.const(v), *nodes[i + 1 :]]), {}),
+            )  # fmt: skip
+    raise AssertionError
+
+
+def _op1(op: Op) -> Rule:
+    def rule(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+        return expr.each(cx, st, args[0], lambda s, v: cx.op(s, e, op, expr.as_node(cx, s, v, e)))
+
+    return rule
+
+
+def _int(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    if not args:
+        return cx.graph.const(0)
+    if len(args) > 1:
+        cx.refuse(e, "SEL901", "`int` with a base is not supported")
+    node = expr.as_node(cx, st, args[0], e)
+    return node if cx.abs(node).kinds == {"int"} else cx.op(st, e, Op.INT, node)
+
+
+def _bool(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    return expr.truth(cx, st, args[0], e) if args else cx.false
+
+
+def _str(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    return access.text_of(cx, st, e, args[0]) if args else cx.graph.const("")
+
+
+def _tuple(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    return Tup(iterate(cx, st, args[0], e)) if args else Tup(())
+
+
+def _list(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    return cx.heap.new(st, ListObj(iterate(cx, st, args[0], e) if args else ()))
+
+
+def _set(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    return cx.heap.new(st, ListObj(iterate(cx, st, args[0], e) if args else (), kind="set"))
+
+
+def _dict(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    entries: dict[object, Entry] = {}
+    if args and isinstance(args[0], Ref) and isinstance(cx.obj(st, args[0], e), DictObj):
+        entries.update(_raw_entries(cx, st, args[0], e))
+    elif args:
+        for pair in iterate(cx, st, args[0], e):
+            key, value = iterate(cx, st, pair, e)
+            entries[access.static_key(cx, st, key, e)] = Entry(cx.true, value)
+    entries.update({k: Entry(cx.true, v) for k, v in kwargs.items()})
+    return cx.heap.new(st, DictObj(entries))
+
+
+def _raw_entries(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> dict[object, Entry]:
+    obj = cx.obj(st, ref, e)
+    assert isinstance(obj, DictObj)
+    if obj.unknown:
+        names.refuse_state(cx, e, obj.unknown)
+    return dict(obj.entries)
+
+
+def merged_dicts(cx: Lowering, st: State, e: ast.expr, left: Ref, right: Ref) -> V:
+    """`left | right` of two dicts."""
+    if not all(isinstance(cx.obj(st, r, e), DictObj) for r in (left, right)):
+        cx.refuse(e, "SEL901", "`|` between these objects is not supported")
+    entries = _raw_entries(cx, st, left, e)
+    for key, entry in entries_of(cx, st, right, e).items():
+        entries[key] = entry
+    return cx.heap.new(st, DictObj(entries))
+
+
+def _enumerate(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    start = cx.known(expr.as_node(cx, st, args[1] if len(args) > 1 else kwargs.get("start", cx.graph.const(0)), e))
+    if start is None or not isinstance(start[0], int):
+        cx.refuse(e, "SEL901", "`enumerate` from a start that depends on an input is not supported")
+    items = iterate(cx, st, args[0], e)
+    return Tup(tuple(Tup((cx.graph.const(i), v)) for i, v in enumerate(items, start[0])))
+
+
+def _zip(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    columns = [iterate(cx, st, a, e) for a in args]
+    if kwargs and len({len(c) for c in columns}) > 1:
+        cx.refuse(e, "SEL901", "`zip(strict=...)` of different lengths")
+    return Tup(tuple(Tup(tuple(row)) for row in zip(*columns, strict=False)))
+
+
+def _reversed(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    return Tup(tuple(reversed(iterate(cx, st, args[0], e))))
+
+
+def _map(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    columns = [iterate(cx, st, a, e) for a in args[1:]]
+    return Tup(tuple(calls.invoke(cx, st, e, args[0], tuple(row), {}) for row in zip(*columns, strict=False)))
+
+
+def _sorted(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    if isinstance(args[0], Node) and not kwargs:
+        return cx.op(st, e, Op.SORTED, args[0])
+    value = args[0]
+    if isinstance(value, Ref) and isinstance(cx.obj(st, value, e), ListObj):
+        obj = cx.obj(st, value, e)
+        items = obj.items if isinstance(obj, ListObj) else ()
+    else:
+        items = iterate(cx, st, value, e)
+    key = kwargs.get("key", cx.none)
+    by = [v if key is cx.none else calls.invoke(cx, st, e, key, (v,), {}) for v in items]
+    known = [cx.known(expr.as_node(cx, st, k, e)) for k in by]
+    reverse = cx.known_bool(expr.truth(cx, st, kwargs.get("reverse", cx.false), e))
+    if reverse is None or any(k is None for k in known):
+        cx.refuse(e, "SEL901", "sorting values that depend on an input is not supported")
+    order = sorted(range(len(items)), key=lambda i: known[i][0], reverse=reverse)  # type: ignore[index,arg-type,return-value]  # known, comparable
+    return cx.heap.new(st, ListObj(tuple(items[i] for i in order)))
+
+
+def _any_all(existential: bool) -> Rule:
+    def rule(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+        if isinstance(args[0], Node) and cx.known(args[0]) is None:
+            return cx.op(st, e, Op.ANY if existential else Op.ALL, args[0])
+        out = cx.false
+        for item in iterate(cx, st, args[0], e):
+            hit = expr.truth(cx, st, item, e)
+            out = cx.graph.either(out, hit if existential else cx.graph.negate(hit))
+        return expr._sited(cx, st, e, out if existential else cx.graph.negate(out))
+
+    return rule
+
+
+def _next(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    argument = e.args[0]
+    if not isinstance(argument, ast.GeneratorExp):
+        cx.refuse(e, "SEL901", "`next` is supported on a generator expression alone")
+    items = iterate(cx, st, args[0], e)
+    if items:
+        return items[0]
+    if len(args) > 1:
+        return args[1]
+    cx.partial(st, e, cx.false, "StopIteration", f"`{snippet(e)}` must find an element")
+    return cx.graph.add(Op.FAIL)
+
+
+def _isinstance(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    value = args[0]
+    if isinstance(value, Choice):
+        return expr.each(cx, st, value, lambda s, v: _isinstance(cx, s, e, (v, args[1]), {}))
+    types = args[1].items if isinstance(args[1], Tup) else (args[1],)
+    verdicts = [_is_instance(cx, st, e, value, t) for t in types]
+    out = cx.false
+    for v in verdicts:
+        out = cx.graph.either(out, v)
+    return out
+
+
+_KINDS = {"int": {"int", "bool"}, "bool": {"bool"}, "float": {"float"}, "str": {"str"}, "tuple": {"tuple"}}
+
+
+def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Node:
+    if isinstance(kind, External) and kind.name.startswith("builtins."):
+        name = kind.name.removeprefix("builtins.")
+        if isinstance(value, Node) and name in _KINDS:
+            kinds = cx.abs(value).kinds
+            if kinds <= _KINDS[name]:
+                return cx.true
+            if not kinds & _KINDS[name]:
+                return cx.false
+        if isinstance(value, (Tup, Ref)):
+            obj = cx.heap.get(st, value) if isinstance(value, Ref) else None
+            actual = "tuple" if obj is None else obj.kind if isinstance(obj, ListObj) else "dict" if isinstance(obj, DictObj) else ""
+            return cx.graph.const(name == actual)
+        if isinstance(value, Node) and name in ("list", "dict", "set"):
+            return cx.false
+    if isinstance(kind, Cls):
+        if isinstance(value, Ref):
+            obj = cx.heap.get(st, value)
+            if isinstance(obj, InstObj) and obj.cls is not None:
+                return cx.graph.const(_derives(cx, obj.cls, kind))
+            return cx.false
+        if isinstance(value, (Tup, Node)) and not (isinstance(value, Node) and "symbol" in cx.abs(value).kinds):
+            return cx.false
+    cx.refuse(e, "SEL901", f"`{snippet(e)}` is not known before serving", help="state it under `functions:`")
+
+
+def _derives(cx: Lowering, cls: Cls, ancestor: Cls) -> bool:
+    from selc.frontend import stmt
+
+    if cls.node is ancestor.node:
+        return True
+    bases = [stmt.run_class_value(cx, cls, b) for b in cls.node.bases]
+    return any(isinstance(b, Cls) and _derives(cx, b, ancestor) for b in bases)
+
+
+def _getattr(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    name = expr.as_node(cx, st, args[1], e)
+    known = cx.known(name)
+    if known is None:
+        return expr.split(cx, st, name, e, lambda s, v: _getattr(cx, s, e, (args[0], cx.graph.const(v), *args[2:]), {}))
+    if len(args) > 2:
+        there = _hasattr(cx, st, e, args[:2], {})
+        default = args[2]
+        return cx.branch(st, there, lambda s: _attr(cx, s, e, args[0], str(known[0])), access._give(default))
+    return _attr(cx, st, e, args[0], str(known[0]))
+
+
+def _attr(cx: Lowering, st: State, e: ast.Call, value: V, name: str) -> V:
+    return expr.each(cx, st, value, lambda s, v: access.attribute(cx, s, e, v, name))
+
+
+def _hasattr(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> Node:
+    name = cx.known(expr.as_node(cx, st, args[1], e))
+    value = args[0]
+    if name is not None and isinstance(value, Ref):
+        obj = cx.obj(st, value, e)
+        if isinstance(obj, InstObj):
+            if name[0] in obj.fields:
+                return obj.fields[str(name[0])].present
+            if obj.cls is not None and not obj.frozen:
+                return cx.graph.const(access.class_member(cx, st, obj.cls, str(name[0])) is not None)
+    if name is not None and isinstance(value, Cls):
+        return cx.graph.const(access.class_member(cx, st, value, str(name[0])) is not None)
+    cx.need(e, f'functions:\n  "{snippet(e)}": ...', f"`{snippet(e)}` is not known before serving")
+
+
+def _type(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    if isinstance(args[0], Ref):
+        obj = cx.heap.get(st, args[0])
+        if isinstance(obj, InstObj) and obj.cls is not None:
+            return obj.cls
+    cx.refuse(e, "SEL901", "`type(...)` of this value is not supported")
+
+
+def _divmod(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    a, b = (expr.as_node(cx, st, v, e) for v in args)
+    return Tup((cx.op(st, e, Op.FLOORDIV, a, b), cx.op(st, e, Op.MOD, a, b)))
+
+
+def _pow(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    return cx.op(st, e, Op.POW, expr.as_node(cx, st, args[0], e), expr.as_node(cx, st, args[1], e))
+
+
+def _round(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    if len(args) > 1:
+        cx.refuse(e, "SEL901", "`round` to digits is not supported")
+    return cx.op(st, e, Op.ROUND, expr.as_node(cx, st, args[0], e))
+
+
+def _no_value(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    return cx.none
+
+
+_FUNCTIONS: dict[str, Rule] = {
+    "min": _extremum(False), "max": _extremum(True), "sum": _sum, "len": _len, "range": _range,
+    "abs": _op1(Op.ABS), "float": _op1(Op.FLOAT), "int": _int, "bool": _bool, "str": _str,
+    "tuple": _tuple, "list": _list, "set": _set, "frozenset": _set, "dict": _dict,
+    "enumerate": _enumerate, "zip": _zip, "reversed": _reversed, "map": _map, "sorted": _sorted,
+    "any": _any_all(True), "all": _any_all(False), "next": _next, "isinstance": _isinstance,
+    "getattr": _getattr, "hasattr": _hasattr, "type": _type, "divmod": _divmod, "pow": _pow,
+    "round": _round, "print": _no_value, "iter": _tuple,
+}  # fmt: skip
+
+
+# -- methods ----------------------------------------------------------------------------------------------------
+
+
+def method(
+    cx: Lowering, st: State, e: ast.expr, self: V, name: str, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
+    """A method of a built-in type."""
+    assert isinstance(e, ast.Call)
+    if isinstance(self, Node):
+        return _node_method(cx, st, e, self, name, args)
+    if isinstance(self, Ref):
+        obj = cx.obj(st, self, e)
+        if isinstance(obj, DictObj):
+            return _dict_method(cx, st, e, self, obj, name, args, kwargs)
+        if isinstance(obj, ListObj):
+            return _list_method(cx, st, e, self, obj, name, args)
+    if isinstance(self, Tup) and name in ("index", "count"):
+        return cx.op(st, e, Op.METHOD, expr.as_node(cx, st, self, e), *[expr.as_node(cx, st, a, e) for a in args], attr=name)
+    if isinstance(self, Tup) and name == "_replace":
+        items = tuple(kwargs.get(f, v) for f, v in zip(self.fields, self.items, strict=True))
+        return Tup(items, self.fields)
+    if isinstance(self, Tup) and name == "_asdict":
+        return cx.heap.new(st, DictObj({f: Entry(cx.true, v) for f, v in zip(self.fields, self.items, strict=True)}))
+    cx.refuse(e, "SEL901", f"the method `.{name}` of {expr.describe(cx, st, self)} is not supported")
+
+
+def _node_method(cx: Lowering, st: State, e: ast.Call, self: Node, name: str, args: tuple[V, ...]) -> V:
+    if name == "bit_length":
+        return cx.op(st, e, Op.BIT_LENGTH, self)
+    if name == "is_integer":
+        return cx.op(st, e, Op.IS_INTEGER, self)
+    if name == "item":
+        return self
+    nodes = [expr.as_node(cx, st, a, e) if not isinstance(a, Ref) else _joined_list(cx, st, a, e) for a in args]
+    return cx.op(st, e, Op.METHOD, self, *nodes, attr=name)
+
+
+def _joined_list(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> Node:
+    return expr.as_node(cx, st, Tup(iterate(cx, st, ref, e)), e)
+
+
+def _dict_method(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, obj: DictObj, name: str, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
+    if name == "get":
+        default = args[1] if len(args) > 1 else cx.none
+        return expr.each(cx, st, args[0], lambda s, v: access.dict_get(cx, s, e, obj, v, default))
+    if name in ("keys", "values", "items"):
+        entries = entries_of(cx, st, ref, e)
+        if name == "keys":
+            return Tup(tuple(key_value(cx, k) for k in entries))
+        if name == "values":
+            return Tup(tuple(v.value for v in entries.values()))
+        return Tup(tuple(Tup((key_value(cx, k), v.value)) for k, v in entries.items()))
+    if name == "copy":
+        return copied(cx, st, e, ref, deep=False)
+    if name == "update":
+        return _update(cx, st, e, ref, obj, args, kwargs)
+    if name in ("pop", "setdefault"):
+        return _pop_or_set(cx, st, e, ref, obj, name, args)
+    if name == "clear":
+        cx.replace(st, ref, DictObj({}, "", obj.frozen), e)
+        return cx.none
+    cx.refuse(e, "SEL901", f"the dict method `.{name}` is not supported")
+
+
+def _update(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, obj: DictObj, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
+    entries = dict(obj.entries)
+    if args and isinstance(args[0], Choice):
+
+        def one(s: State, v: V) -> V:
+            inner = cx.obj(s, ref, e)
+            assert isinstance(inner, DictObj)
+            return _update(cx, s, e, ref, inner, (v,), kwargs)
+
+        return expr.each(cx, st, args[0], one)
+    if args:
+        other = args[0]
+        extra = cx.obj(st, other, e) if isinstance(other, Ref) else None
+        if isinstance(extra, DictObj):
+            if extra.unknown:
+                names.refuse_state(cx, e, extra.unknown)
+            for key, entry in extra.entries.items():
+                entries[key] = _overlay(cx, st, e, entries.get(key), entry)
+        else:
+            for pair in iterate(cx, st, other, e):
+                key, value = iterate(cx, st, pair, e)
+                entries[access.static_key(cx, st, key, e)] = Entry(cx.true, value)
+    for key, value in kwargs.items():
+        entries[key] = Entry(cx.true, value)
+    cx.replace(st, ref, DictObj(entries, obj.unknown, obj.frozen, obj.memo), e)
+    return cx.none
+
+
+def _overlay(cx: Lowering, st: State, e: ast.AST, old: Entry | None, new: Entry) -> Entry:
+    """An entry after an update with one that may be absent."""
+    if old is None or cx.known_bool(new.present) is True:
+        return new
+    value = cx.branch(st, new.present, access._give(new.value), access._give(old.value))
+    return Entry(cx.graph.either(new.present, old.present), value)
+
+
+def _pop_or_set(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, obj: DictObj, name: str, args: tuple[V, ...]
+) -> V:
+    key = access.static_key(cx, st, args[0], e)
+    entry = obj.entries.get(key)
+    if entry is None and obj.unknown:
+        names.refuse_state(cx, e, obj.unknown)
+    absent = Entry(cx.false, cx.none)
+    entry = entry or absent
+    if name == "pop":
+        value = entry.value
+        if len(args) > 1:
+            default = args[1]
+            value = cx.branch(st, entry.present, access._give(entry.value), access._give(default))
+        else:
+            cx.partial(st, e, entry.present, "KeyError", f"the key {key!r} must be there")
+        entries = {k: v for k, v in obj.entries.items() if k != key}
+        cx.replace(st, ref, DictObj(entries, obj.unknown, obj.frozen, obj.memo), e)
+        return value
+    default = args[1] if len(args) > 1 else cx.none
+    value = cx.branch(st, entry.present, access._give(entry.value), access._give(default))
+    entries = {**obj.entries, key: Entry(cx.true, value)}
+    cx.replace(st, ref, DictObj(entries, obj.unknown, obj.frozen, obj.memo), e)
+    return value
+
+
+def _list_method(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, obj: ListObj, name: str, args: tuple[V, ...]
+) -> V:
+    if name in ("append", "add", "extend", "insert") and obj.unknown:
+        return cx.none  # its content is unknown anyway, and reading it is refused
+    if obj.unknown:
+        names.refuse_state(cx, e, obj.unknown)
+    items = list(obj.items)
+    result: V = cx.none
+    if name in ("append", "add"):
+        items.append(args[0])
+    elif name == "extend":
+        items.extend(iterate(cx, st, args[0], e))
+    elif name == "copy":
+        return cx.heap.new(st, ListObj(obj.items, kind=obj.kind))
+    elif name == "pop" and items:
+        index = cx.known(expr.as_node(cx, st, args[0], e)) if args else (-1,)
+        if index is None or not isinstance(index[0], int) or not -len(items) <= index[0] < len(items):
+            cx.refuse(e, "SEL901", "popping at an index that depends on an input is not supported")
+        result = items.pop(index[0])
+    elif name in ("index", "count"):
+        return cx.op(st, e, Op.METHOD, expr.as_node(cx, st, Tup(obj.items), e), expr.as_node(cx, st, args[0], e), attr=name)
+    elif name == "insert":
+        index = cx.known(expr.as_node(cx, st, args[0], e))
+        if index is None or not isinstance(index[0], int):
+            cx.refuse(e, "SEL901", "inserting at an index that depends on an input is not supported")
+        items.insert(index[0], args[1])
+    elif name == "reverse":
+        items.reverse()
+    else:
+        cx.refuse(e, "SEL901", f"the list method `.{name}` is not supported")
+    cx.replace(st, ref, ListObj(tuple(items), obj.unknown, obj.frozen, obj.kind), e)
+    return result
+
+
+def copied(cx: Lowering, st: State, e: ast.AST, value: V, deep: bool) -> V:
+    """A copy of a dict, list or object."""
+    if isinstance(value, Choice):
+        return expr.each(cx, st, value, lambda s, v: copied(cx, s, e, v, deep))
+    if isinstance(value, Ref):
+        obj = cx.obj(st, value, e)
+        if isinstance(obj, (DictObj, ListObj)) and obj.unknown:
+            names.refuse_state(cx, e, obj.unknown)
+
+        def inner(v: V) -> V:
+            return copied(cx, st, e, v, deep) if deep else v
+
+        if isinstance(obj, DictObj):
+            return cx.heap.new(st, DictObj({k: Entry(v.present, inner(v.value)) for k, v in obj.entries.items()}))
+        if isinstance(obj, ListObj):
+            return cx.heap.new(st, ListObj(tuple(inner(v) for v in obj.items), kind=obj.kind))
+        fields = {k: Entry(v.present, inner(v.value)) for k, v in obj.fields.items()}
+        return cx.heap.new(st, InstObj(obj.cls, fields, "", obj.name))
+    if isinstance(value, (Node, Tup, Opaque)):
+        return value
+    cx.refuse(e, "SEL901", "copying this value is not supported")
+
+
+__all__ = ["call", "comprehension", "copied", "entries_of", "iterate", "method", "quantifier"]

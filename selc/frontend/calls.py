@@ -1,0 +1,359 @@
+"""Calls: facts first, then models of libraries, then the callee's own source, inlined."""
+
+from __future__ import annotations
+
+import ast
+import builtins as py
+
+from selc.frontend import access, builtins_, expr, library, literals, names
+from selc.frontend.context import MAX_DEPTH, Frame, Lowering, snippet
+from selc.frontend.facts import FunctionFact
+from selc.frontend.sites import Instance, Plan
+from selc.frontend.state import State
+from selc.frontend.values import (
+    Bound,
+    Choice,
+    Cls,
+    DictObj,
+    Entry,
+    External,
+    Func,
+    InstObj,
+    Method,
+    Opaque,
+    Partial,
+    Raised,
+    Ref,
+    Tup,
+    V,
+)
+from selc.ir.domain import Domain
+from selc.ir.op import Op
+
+
+def call(cx: Lowering, st: State, e: ast.Call) -> V:
+    """The value of a call expression."""
+    fact = names.fact_for(cx, st, e) or names.fact_for(cx, st, e.func)
+    if fact is not None and (fact.is_value or fact.opaque or fact.kind):
+        return _stated(cx, st, e, fact, ())
+    if isinstance(e.func, ast.Name) and e.func.id in ("any", "all") and len(e.args) == 1:
+        if isinstance(e.args[0], ast.GeneratorExp) and names.load(cx, st, e.func) == External("builtins." + e.func.id):
+            return builtins_.quantifier(cx, st, e, e.args[0], e.func.id == "any")
+    callee = None if fact is not None else expr.lower(cx, st, e.func)
+    if isinstance(callee, External) and _no_effect(callee.name):
+        return cx.none
+    args = expr.elements(cx, st, e.args)
+    kwargs: dict[str, V] = {}
+    for keyword in e.keywords:
+        value = expr.lower(cx, st, keyword.value)
+        if keyword.arg is not None:
+            kwargs[keyword.arg] = value
+            continue
+        for key, entry in builtins_.entries_of(cx, st, value, keyword.value).items():
+            if cx.known_bool(entry.present) is not True:
+                cx.refuse(keyword.value, "SEL901", f"whether `{key}` is passed depends on an input")
+            kwargs[str(key)] = entry.value
+    if fact is not None:
+        return _stated(cx, st, e, fact, args)
+    assert callee is not None
+    return invoke(cx, st, e, callee, args, kwargs)
+
+
+def _no_effect(name: str) -> bool:
+    return any(name == n or name.startswith(n + ".") for n in library.NO_EFFECT) and name != "logging.getLogger"
+
+
+def _stated(cx: Lowering, st: State, e: ast.Call, fact: FunctionFact, args: tuple[V, ...]) -> V:
+    """The result of a call as the facts state it."""
+    if fact.opaque:
+        return Opaque(snippet(e))
+    if fact.is_value:
+        return literals.from_python(cx, st, fact.value)
+    if fact.kind:
+        d = fact.domain
+        assert d is not None
+        domain = Domain(d.lo or 0, d.hi or 0, d.step) if d.values is None else Domain(values=tuple(literals.atom(v) for v in d.values))
+        return cx.graph.input(snippet(e.func) + "()", fact.kind, domain)
+    assert fact.table is not None
+    nodes = [expr.as_node(cx, st, a, e) for a in args]
+    inside, out = cx.false, None
+    for row in reversed(fact.table):
+        if len(row) != len(nodes) + 1:
+            cx.refuse(e, "SEL911", f"the table for `{snippet(e.func)}` has rows of {len(row) - 1} arguments, the call passes {len(nodes)}")
+        hit = cx.true
+        for node, key in zip(nodes, row[:-1], strict=True):
+            hit = cx.graph.both(hit, cx.graph.fold(Op.EQ, node, cx.graph.const(literals.atom(key))))
+        inside = cx.graph.either(hit, inside)
+        value = literals.from_python(cx, st, row[-1])
+        if out is None:
+            out = value
+        else:
+            other = out
+            out = cx.branch(st, hit, access._give(value), access._give(other))
+    assert out is not None
+    if cx.known_bool(inside) is not True:
+        cx.partial(st, e, inside, "KeyError", f"the facts' table for `{snippet(e.func)}` must cover this call")
+    return out
+
+
+def invoke(cx: Lowering, st: State, e: ast.expr, callee: V, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    """Call any value."""
+    match callee:
+        case Choice():
+            return expr.each(cx, st, callee, lambda s, v: invoke(cx, s, e, v, args, kwargs))
+        case Func():
+            return inline(cx, st, e, callee, args, kwargs)
+        case Bound():
+            return inline(cx, st, e, callee.func, (callee.self, *args), kwargs)
+        case Partial():
+            return invoke(cx, st, e, callee.func, (*callee.args, *args), {**callee.kwargs, **kwargs})
+        case Cls():
+            return instantiate(cx, st, e, callee, args, kwargs)
+        case Method():
+            return builtins_.method(cx, st, e, callee.self, callee.name, args, kwargs)
+        case External():
+            return _external(cx, st, e, callee.name, args, kwargs)
+        case Ref():
+            obj = cx.obj(st, callee, e)
+            if isinstance(obj, InstObj) and obj.cls is not None:
+                method = access.class_member(cx, st, obj.cls, "__call__")
+                if isinstance(method, Func):
+                    return inline(cx, st, e, method, (callee, *args), kwargs)
+        case Opaque():
+            model = library.ENGINE_MODELS.get(callee.text.rpartition(".")[2])
+            if model is not None and isinstance(e, ast.Call):
+                return model(cx, st, e, args, kwargs)
+            spelling = snippet(e.func) if isinstance(e, ast.Call) else callee.text
+            cx.need(e, f'functions:\n  "{spelling}": ...', f"what `{spelling}` returns is not known: its source cannot be followed")
+        case _:
+            pass
+    cx.refuse(e, "SEL901", f"calling {expr.describe(cx, st, callee)} is not supported")
+
+
+def operator(cx: Lowering, st: State, e: ast.expr, op: Op, left: V, right: V) -> V:
+    """An operator on values that are not data."""
+    cx.refuse(e, "SEL901", f"this operator on {expr.describe(cx, st, left)} and {expr.describe(cx, st, right)} is not supported")
+
+
+def _external(cx: Lowering, st: State, e: ast.expr, name: str, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    if _no_effect(name):
+        return cx.none
+    assert isinstance(e, ast.Call)
+    model = library.MODELS.get(name)
+    if model is not None:
+        return model(cx, st, e, args, kwargs)
+    if name.startswith("builtins."):
+        return builtins_.call(cx, st, e, name.removeprefix("builtins."), args, kwargs)
+    if name.startswith("selc.lang."):
+        from selc.frontend import dsl
+
+        return dsl.call(cx, st, e, name.removeprefix("selc.lang."), args, kwargs)
+    if name in ("functools.partial", "partial"):
+        return Partial(args[0], args[1:], kwargs)
+    spelling = snippet(e.func)
+    cx.need(e, f'functions:\n  "{spelling}": ...', f"`{spelling}` is a library function that selc does not model")
+
+
+# -- inlining -----------------------------------------------------------------------------------------------
+
+
+def inline(cx: Lowering, st: State, e: ast.expr, func: Func, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    """Run a function's own body on these arguments."""
+    from selc.frontend import stmt
+
+    if len(cx.frames) > MAX_DEPTH or sum(f.instance.function == func.qualname for f in cx.frames) > 40:
+        cx.refuse(e, "SEL903", f"`{func.qualname}` calls itself without a bound that is known before serving",
+                  help="state the result of the call under `functions:`")  # fmt: skip
+    cx.keep.append(func.node)
+    parent = cx.frame
+    if isinstance(func.node, ast.Lambda):
+        cx.lambda_count += 1
+        key = f"{parent.instance.key}/<lambda>{cx.lambda_count}"
+        instance = Instance("<lambda>", parent.instance, e.lineno, e.col_offset + 1, f"[{cx.lambda_count}]", key)
+        scope = cx.new_scope(func.scope, frozenset(_parameter_names(func.node.args)))
+        frame = Frame(instance, func.module, Plan(), scope, func.scope, len(cx.conds), silent=True)
+        _bind(cx, st, e, func, frame, args, kwargs)
+        cx.frames.append(frame)
+        try:
+            return expr.lower(cx, st, func.node.body)
+        finally:
+            cx.frames.pop()
+    where = cx.span(e)
+    iteration = parent.iterations
+    key = f"{parent.instance.key}/{func.qualname}@{where.line}:{where.column}{iteration}"
+    instance = cx.instances.get(key)
+    if instance is None:
+        instance = Instance(func.qualname, parent.instance, where.line, where.column, iteration, key)
+        cx.instances[key] = instance
+    layout = cx.plan_of(func.node)
+    local = frozenset(_parameter_names(func.node.args)) | layout.assigned
+    frame = Frame(instance, func.module, layout, cx.new_scope(func.scope, local), func.scope, 0, cls=func.cls)
+    _bind(cx, st, e, func, frame, args, kwargs)
+    return stmt.run_function(cx, st, frame, func.node)
+
+
+def _parameter_names(args: ast.arguments) -> list[str]:
+    every = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+    return [a.arg for a in every] + [a.arg for a in (args.vararg, args.kwarg) if a is not None]
+
+
+def _bind(
+    cx: Lowering, st: State, e: ast.expr, func: Func, frame: Frame, args: tuple[V, ...], kwargs: dict[str, V]
+) -> None:
+    spec = func.node.args
+    positional = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    bound: dict[str, V] = dict(zip(positional, args, strict=False))
+    extra = args[len(positional) :]
+    if spec.vararg is not None:
+        bound[spec.vararg.arg] = Tup(extra)
+    elif extra:
+        cx.refuse(e, "SEL901", f"`{func.qualname}` takes {len(positional)} positional arguments, {len(args)} are given")
+    rest: dict[object, Entry] = {}
+    for name, value in kwargs.items():
+        if name in bound and name not in [a.arg for a in spec.posonlyargs]:
+            cx.refuse(e, "SEL901", f"`{func.qualname}` gets `{name}` twice")
+        if name in positional or name in [a.arg for a in spec.kwonlyargs]:
+            bound[name] = value
+        else:
+            rest[name] = Entry(cx.true, value)
+    if spec.kwarg is not None:
+        bound[spec.kwarg.arg] = cx.heap.new(st, DictObj(rest))
+    elif rest:
+        cx.refuse(e, "SEL901", f"`{func.qualname}` has no parameter `{next(iter(rest))}`")
+    offset = len(positional) - len(func.defaults)
+    for i, name in enumerate(positional):
+        if name not in bound and i >= offset:
+            bound[name] = func.defaults[i - offset]
+    for a in spec.kwonlyargs:
+        if a.arg not in bound and a.arg in func.kw_defaults:
+            bound[a.arg] = func.kw_defaults[a.arg]
+    missing = [n for n in (*positional, *[a.arg for a in spec.kwonlyargs]) if n not in bound]
+    if missing:
+        cx.refuse(e, "SEL901", f"the call to `{func.qualname}` gives no value for `{missing[0]}`")
+    st.scopes[frame.scope] = bound
+
+
+# -- objects --------------------------------------------------------------------------------------------------
+
+
+def instantiate(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    """`Class(...)`: exceptions, NamedTuples, dataclasses, records and plain classes."""
+    base = exception_base(cx, cls)
+    if base is not None:
+        return Raised(f"{cls.qualname}:{base}", "")
+    kind = _class_kind(cx, cls)
+    if kind in ("namedtuple", "dataclass"):
+        fields = _declared_fields(cx, st, e, cls, args, kwargs)
+        if kind == "namedtuple":
+            return Tup(tuple(fields.values()), tuple(fields))
+        entries = {k: Entry(cx.true, v) for k, v in fields.items()}
+        ref = cx.heap.new(st, InstObj(cls, entries))
+        post = access.class_member(cx, st, cls, "__post_init__")
+        if isinstance(post, Func):
+            inline(cx, st, e, post, (ref,), {})
+        return ref
+    if library.is_enum(cls):
+        return _enum_by_value(cx, st, e, cls, args)
+    ref = cx.heap.new(st, InstObj(cls, {}))
+    init = access.class_member(cx, st, cls, "__init__")
+    if isinstance(init, Func):
+        inline(cx, st, e, init, (ref, *args), kwargs)
+    elif args or kwargs:
+        cx.refuse(e, "SEL901", f"`{cls.qualname}` has no `__init__` that selc can follow")
+    return ref
+
+
+def _enum_by_value(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...]) -> V:
+    cx.refuse(e, "SEL901", f"looking up a member of `{cls.qualname}` by its value is not supported",
+              help=f"name the member: `{cls.qualname}.MEMBER`")  # fmt: skip
+
+
+def exception_base(cx: Lowering, cls: Cls) -> str | None:
+    """The built-in exception that a class derives from, if it does."""
+    from selc.frontend import stmt
+
+    for base in cls.node.bases:
+        value = stmt.run_class_value(cx, cls, base)
+        if isinstance(value, External):
+            found = getattr(py, value.name.removeprefix("builtins."), None)
+            if isinstance(found, type) and issubclass(found, BaseException):
+                return found.__name__
+        if isinstance(value, Cls):
+            return exception_base(cx, value)
+    return None
+
+
+def _class_kind(cx: Lowering, cls: Cls) -> str:
+    for base in cls.node.bases:
+        if ast.unparse(base).rpartition(".")[2] == "NamedTuple":
+            return "namedtuple"
+    for decorator in cls.node.decorator_list:
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if ast.unparse(target).rpartition(".")[2] in ("dataclass", "record", "struct"):
+            return "dataclass"
+    return ""
+
+
+def class_fields(cls: Cls) -> list[tuple[str, ast.expr | None]]:
+    """Annotated fields of a class body, in order, with their defaults."""
+    return [
+        (item.target.id, item.value)
+        for item in cls.node.body
+        if isinstance(item, ast.AnnAssign)
+        and isinstance(item.target, ast.Name)
+        and "ClassVar" not in ast.unparse(item.annotation)
+    ]
+
+
+def all_fields(cx: Lowering, cls: Cls) -> list[tuple[str, ast.expr | None, Cls]]:
+    """Fields of a class and its followed bases, bases first."""
+    from selc.frontend import stmt
+
+    out: dict[str, tuple[str, ast.expr | None, Cls]] = {}
+    for base in reversed(cls.node.bases):
+        if ast.unparse(base).rpartition(".")[2] in ("NamedTuple", "object", "Protocol"):
+            continue
+        value = stmt.run_class_value(cx, cls, base)
+        if isinstance(value, Cls):
+            out.update({f[0]: f for f in all_fields(cx, value)})
+    out.update({name: (name, default, cls) for name, default in class_fields(cls)})
+    return list(out.values())
+
+
+def _declared_fields(
+    cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...], kwargs: dict[str, V]
+) -> dict[str, V]:
+    from selc.frontend import stmt
+
+    fields = all_fields(cx, cls)
+    if len(args) > len(fields):
+        cx.refuse(e, "SEL901", f"`{cls.qualname}` takes {len(fields)} arguments, {len(args)} are given")
+    given = dict(zip([f[0] for f in fields], args, strict=False))
+    for name, value in kwargs.items():
+        if name not in [f[0] for f in fields]:
+            cx.refuse(e, "SEL901", f"`{cls.qualname}` has no field `{name}`")
+        given[name] = value
+    out: dict[str, V] = {}
+    for name, default, owner in fields:
+        if name in given:
+            out[name] = given[name]
+        elif default is None:
+            cx.refuse(e, "SEL901", f"`{cls.qualname}(...)` gives no value for `{name}`")
+        elif isinstance(default, ast.Call) and ast.unparse(default.func).rpartition(".")[2] == "field":
+            out[name] = _field_default(cx, st, e, owner, default)
+        else:
+            out[name] = stmt.run_class_value(cx, owner, default)
+    return out
+
+
+def _field_default(cx: Lowering, st: State, e: ast.expr, owner: Cls, default: ast.Call) -> V:
+    from selc.frontend import stmt
+
+    for keyword in default.keywords:
+        if keyword.arg == "default":
+            return stmt.run_class_value(cx, owner, keyword.value)
+        if keyword.arg == "default_factory":
+            return invoke(cx, st, e, stmt.run_class_value(cx, owner, keyword.value), (), {})
+    cx.refuse(e, "SEL901", f"a field of `{owner.qualname}` has no default that selc can follow")
+
+

@@ -1,0 +1,439 @@
+"""What lowering carries along: the graph being built, regions, frames, sites, guards, diagnostics."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NoReturn
+
+from selc.diag.diagnostic import Diagnostic, Refused, Sink
+from selc.diag.span import NOWHERE, Span
+from selc.frontend.sites import Instance, Plan, plan
+from selc.frontend.state import Heap, Joiner, State
+from selc.frontend.values import Obj, Ref, V
+from selc.ir.absval import AbsVal, join, never_fails, of_domain, of_values, transfer
+from selc.ir.graph import Graph, Node
+from selc.ir.op import TABLE, Op
+from selc.ir.program import Guard, Mark, Site
+from selc.ir.value import Value
+
+if TYPE_CHECKING:
+    from selc.frontend.facts import Facts
+    from selc.frontend.modules import ModuleFinder
+    from selc.frontend.source import ModuleSource
+
+MAX_UNROLL = 20_000
+MAX_DEPTH = 100
+
+
+class Cascade(Refused):
+    """Raised when something refused before is used again; it has been reported already."""
+
+
+@dataclass(slots=True)
+class Exit:
+    """One way out of a function, loop or try body: its condition, state and value."""
+
+    live: Node
+    state: State
+    value: V | None
+    exception: str = ""
+    span: Span = NOWHERE
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Frame:
+    """One function being lowered."""
+
+    instance: Instance
+    module: ModuleSource
+    plan: Plan
+    scope: int
+    closure: int | None
+    depth: int  # number of open regions at entry
+    cls: V | None = None
+    returns: list[Exit] = field(default_factory=list)
+    iterations: str = ""
+    loops: list[Loop] = field(default_factory=list)
+    silent: bool = False  # lambdas: no sites
+    globals: set[str] = field(default_factory=set)
+    nonlocals: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Loop:
+    """An unrolled loop being lowered."""
+
+    depth: int
+    breaks: list[Exit] = field(default_factory=list)
+    continues: list[Exit] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Handler:
+    """An enclosing `try` and the exceptions it catches."""
+
+    depth: int
+    catches: Callable[[str], bool]
+    raises: list[Exit] = field(default_factory=list)
+
+
+class Lowering:
+    """The state of lowering one program (one attempt; see `lower.lower`)."""
+
+    def __init__(
+        self, facts: Facts, finder: ModuleFinder, presets: dict[str, AbsVal], sink: Sink
+    ) -> None:
+        self.graph = Graph()
+        self.facts = facts
+        self.finder = finder
+        self.presets = presets
+        self.sink = sink
+        self.heap = Heap()
+        self.joiner = Joiner(self.graph, self.heap)
+        self.true = self.graph.const(True)
+        self.false = self.graph.const(False)
+        self.none = self.graph.const(None)
+        self.bases: list[Node] = [self.true]
+        self.conds: list[Node] = []
+        self.frames: list[Frame] = []
+        self.handlers: list[Handler] = []
+        self.guards: list[Guard] = []
+        self.sites: dict[str, Site] = {}  # by key; names are given at the end
+        self.owner: dict[str, Instance] = {}
+        self.bases_of: dict[str, str] = {}  # key -> name without instance suffix
+        self.instances: dict[str, Instance] = {}
+        self.plans: dict[int, Plan] = {}
+        self.keep: list[object] = []  # keeps syntax nodes alive: plans are keyed by id
+        self.next_scope = 0
+        self.read: set[str] = set()  # facts that were read, dotted
+        self.missing: dict[str, tuple[Span, str]] = {}
+        self.obligations: list[tuple[int, V, Span]] = []  # memo reads to be discharged
+        self.module_values: dict[tuple[str, str], V] = {}
+        self.assumptions: list[str] = []
+        self.sources: dict[str, str] = {}  # files read beside the sources -> digest
+        self.parents: dict[int, int | None] = {}  # scope -> the scope around it
+        self.local_names: dict[int, frozenset[str]] = {}
+        self.comprehensions: set[int] = set()
+        self.import_names: dict[tuple[int, str], str] = {}
+        self.evaluating: set[str] = set()
+        self.lambda_count = 0
+        self.record_inputs: list[tuple[str, str, Node]] = []  # (parameter, field, leaf)
+        self.settings: dict[str, object] = {}  # knob -> initial setting
+        self.offers: dict[str, tuple[Value, ...]] = {}  # variable -> values it may be pinned to besides
+        self.span_override: Span | None = None
+        self.failed = False
+        self.current_exception = ""
+        self.change_counts: dict[str, int] = {}  # module-level container -> places that change it
+        self.entry_module: ModuleSource | None = None
+        self._module_scopes: dict[str, int] = {}
+        self._abs: list[AbsVal] = []
+        self._site_numbers: dict[str, int] = {}
+        self._mark_keys: list[str] = []
+
+    def new_scope(self, parent: int | None, local: frozenset[str]) -> int:
+        """A fresh scope; `local` are the names that it binds anywhere."""
+        self.next_scope += 1
+        self.parents[self.next_scope] = parent
+        self.local_names[self.next_scope] = local
+        return self.next_scope
+
+    def module_scope(self, module: ModuleSource) -> int:
+        """The scope that holds what functions write to a module's globals on this path."""
+        path = str(module.path)
+        if path not in self._module_scopes:
+            self._module_scopes[path] = self.new_scope(None, frozenset())
+        return self._module_scopes[path]
+
+    # -- regions -----------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> Frame:
+        """The innermost function."""
+        return self.frames[-1]
+
+    def path(self, st: State) -> Node:
+        """The condition, from the program's entry, of getting to this point."""
+        return self.graph.both(self.bases[-1], st.live)
+
+    def since(self, depth: int, st: State) -> Node:
+        """The condition of being here, relative to the region that was innermost at `depth`."""
+        out = self.true
+        for cond in self.conds[depth:]:
+            out = self.graph.both(out, cond)
+        return self.graph.both(out, st.live)
+
+    @contextmanager
+    def under(self, cond: Node) -> Iterator[None]:
+        """A region entered under `cond`, relative to the one around it."""
+        self.conds.append(cond)
+        self.bases.append(self.graph.both(self.bases[-1], cond))
+        try:
+            yield
+        finally:
+            self.conds.pop()
+            self.bases.pop()
+
+    def branch(
+        self, st: State, cond: Node, then: Callable[[State], V], other: Callable[[State], V]
+    ) -> V:
+        """Run one of two continuations; join states and values if the condition is not known."""
+        known = self.known_bool(cond)
+        if known is not None:
+            return then(st) if known else other(st)
+        a, b = st.fork(self.true), st.fork(self.true)
+        with self.under(self.graph.both(st.live, cond)):
+            va = then(a)
+        with self.under(self.graph.both(st.live, self.graph.negate(cond))):
+            vb = other(b)
+        joined = self.joiner.states(cond, a, b)
+        value = self.joiner.values(cond, va, vb, a, b, joined)
+        st.live = self.graph.both(st.live, joined.live)
+        st.become(joined)
+        return value
+
+    # -- what is known of nodes ----------------------------------------------------------------
+
+    def abs(self, node: Node) -> AbsVal:
+        """The abstract value of a node, whatever is pinned above it."""
+        nodes = self.graph.nodes
+        while len(self._abs) <= node.id:
+            n = nodes[len(self._abs)]
+            if n.op is Op.INPUT:
+                value = of_domain(self.graph.inputs[str(n.attr)].domain)
+            elif n.op is Op.CONST:
+                value = of_values((n.attr,))
+            else:
+                value = transfer(n, [self._abs[a.id] for a in n.args])
+                if n.op is Op.MARK and isinstance(n.attr, int):
+                    key = self._mark_keys[n.attr]
+                    preset = self.presets.get(key)
+                    value = value if preset is None else join(value, preset)
+                    offered = self.offered(key)
+                    value = join(value, of_values(offered)) if offered else value
+            self._abs.append(value)
+        return self._abs[node.id]
+
+    def known(self, node: Node) -> tuple[Value] | None:
+        """The node's value, if it can only be one."""
+        if node.is_const:
+            return (node.attr,)
+        a = self.abs(node)
+        return (a.values[0],) if a.single and a.values is not None else None
+
+    def known_bool(self, node: Node) -> bool | None:
+        """A bool node's value, if it can only be one."""
+        value = self.known(node)
+        return None if value is None else bool(value[0])
+
+    # -- sites -----------------------------------------------------------------------------------
+
+    def site_key(self, base: str) -> str:
+        """The key of a site of the innermost frame."""
+        return f"{self.frame.instance.key}|{base}{self.frame.iterations}"
+
+    def site_number(self, key: str) -> int:
+        """A positive number for a site key."""
+        return self._site_numbers.setdefault(key, len(self._site_numbers) + 1)
+
+    def offered(self, key: str) -> tuple[Value, ...]:
+        """The values offered besides for a site: by `variable` or `function.variable`."""
+        base = self.bases_of.get(key, key.rpartition("|")[2])
+        owner = self.owner.get(key)
+        function = owner.function if owner is not None else self.frame.instance.function if self.frames else ""
+        return self.offers.get(base, ()) or self.offers.get(f"{function}.{base}", ())
+
+    def register(self, key: str, base: str, kind: str, span: Span, node: Node, st: State) -> None:
+        """Note that the site takes the value of `node` here."""
+        site = self.sites.get(key)
+        if site is None:
+            site = self.sites[key] = Site("", kind, span)
+            self.owner[key] = self.frame.instance
+            self.bases_of[key] = base + self.frame.iterations
+        site.marks.append(Mark(node, self.path(st), len(self.guards)))
+
+    def mark(self, st: State, base: str, kind: str, node: Node, span: Span) -> Node:
+        """Wrap a node as the value of a named site."""
+        if self.frame.silent:
+            return node
+        key = self.site_key(base)
+        self._mark_keys.append(key)
+        marked = self.graph.add(Op.MARK, node, attr=len(self._mark_keys) - 1, origin=span)
+        self.register(key, base, kind, span, marked, st)
+        return marked
+
+    def plan_of(self, function: ast.FunctionDef) -> Plan:
+        """The site plan of a function, computed once."""
+        known = self.plans.get(id(function))
+        if known is None:
+            known = self.plans[id(function)] = plan(function)
+            self.keep.append(function)
+        return known
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def span(self, node: ast.AST) -> Span:
+        """The position of a syntax node in the innermost frame's file."""
+        if self.span_override is not None:
+            return self.span_override
+        path = self.frame.module.path if self.frames else ""
+        return span_of(node, str(path))
+
+    def op(self, st: State, e: ast.expr, op: Op, *args: Node, attr: Value = None) -> Node:
+        """An operation of the expression `e`, with its implicit guard."""
+        if op is Op.SELECT:
+            return self._op(st, e, op, args, attr)
+        args = tuple(self.settle(a) for a in args)
+        node = self._op(st, e, op, args, attr)
+        self.check(st, e, op, attr, args)
+        return node
+
+    def _op(self, st: State, e: ast.expr, op: Op, args: tuple[Node, ...], attr: Value) -> Node:
+        span = self.span(e)
+        if all(a.is_const for a in args):
+            node = self.graph.fold(op, *args, attr=attr, origin=span)
+        else:
+            base = f"L{span.line}C{span.column}-{span.end_column}"
+            if span.end_line != span.line:
+                base = f"L{span.line}C{span.column}-L{span.end_line}C{span.end_column}"
+            key = self.site_key(base)
+            node = self.graph.fold(op, *args, attr=attr, site=self.site_number(key), origin=span)
+            if not node.is_const and not self.frame.silent and node.site == self.site_number(key):
+                self._last_in(key, node)
+                self.register(key, base, "expression", span, node, st)
+        return node
+
+    def op_unchecked(self, st: State, e: ast.expr, op: Op, *args: Node, attr: Value = None) -> Node:
+        """Like `op`, for an operation whose guard has been added already."""
+        return self._op(st, e, op, args, attr)
+
+    def unmarked(self, node: Node) -> Node:
+        """The node under marks."""
+        while node.op is Op.MARK:
+            node = node.args[0]
+        return node
+
+    def settle(self, node: Node) -> Node:
+        """The constant that a node certainly is, else the node."""
+        if node.is_const or node.op is Op.FAIL:
+            return node
+        value = self.known(node)
+        return node if value is None else self.graph.const(value[0])
+
+    def _last_in(self, key: str, node: Node) -> None:
+        """An expression's site is its last node: forget inner nodes of the same evaluation."""
+        site = self.sites.get(key)
+        if site is not None:
+            site.marks = [m for m in site.marks if m.node not in node.args]
+
+    def check(self, st: State, e: ast.expr, op: Op, attr: Value, args: tuple[Node, ...]) -> None:
+        """Guard an operation that may raise."""
+        if TABLE[op].total or never_fails(op, attr, [self.abs(a) for a in args]):
+            return
+        ok = self.graph.fold(Op.OK, *args, attr=(op.value, attr), origin=self.span(e))
+        if self.known_bool(ok) is True:
+            return
+        self.partial(st, e, ok, exception_of(op, [self.abs(a) for a in args]))
+
+    def partial(self, st: State, e: ast.AST, ok: Node, exception: str, text: str = "") -> None:
+        """Control goes on only if `ok`; otherwise `exception` is raised here."""
+        if self.known_bool(ok) is True:
+            return
+        for handler in reversed(self.handlers):
+            if exception == "" and handler.catches("Exception"):
+                self.refuse(e, "SEL901", "this may raise inside a `try`, and which exception is not certain",
+                            help="narrow the facts so that it cannot raise, or pin the types of its operands")  # fmt: skip
+            if handler.catches(exception):
+                failed = st.fork(self.graph.both(st.live, self.graph.negate(ok)))
+                handler.raises.append(Exit(self.since(handler.depth, failed), failed, None, exception, self.span(e)))
+                st.live = self.graph.both(st.live, ok)
+                return
+        words = text or f"`{snippet(e)}` must not raise {exception or 'an exception'}"
+        self.guard(st, "require", "partial", snippet(e), words, self.span(e), ok)
+
+    def guard(
+        self, st: State, kind: str, origin: str, text: str, why: str, span: Span, cond: Node
+    ) -> None:
+        """Add a guard at this point."""
+        path = self.path(st)
+        if self.known_bool(path) is False:
+            return
+        self.guards.append(Guard(kind, origin, text, why, span, path, cond))
+
+    # -- heap ----------------------------------------------------------------------------------
+
+    def obj(self, st: State, ref: Ref, e: ast.AST) -> Obj:
+        """The content of a heap object, for reading."""
+        if ref.oid in self.heap.stale:
+            self.refuse(e, "SEL906", "this object may have been changed through another name",
+                        help="change a copy of it: `dict(x)` or `x.copy()`")  # fmt: skip
+        return self.heap.get(st, ref)
+
+    def replace(self, st: State, ref: Ref, obj: Obj, e: ast.AST) -> None:
+        """Change a heap object."""
+        old = self.obj(st, ref, e)
+        if old.frozen:
+            self.refuse(e, "SEL906", f"this object cannot be changed here: {old.frozen}",
+                        help="change a copy of it: `dict(x)` or `x.copy()`")  # fmt: skip
+        if ref.oid in self.heap.superseded and self.heap.superseded[ref.oid] != ref.oid:
+            self.refuse(e, "SEL906", "this object may be known by another name whose value would have to change too",
+                        help="change a copy of it: `dict(x)` or `x.copy()`")  # fmt: skip
+        todo = [ref.oid]
+        while todo:
+            for source in self.heap.sources.get(todo.pop(), ()):
+                if source not in self.heap.stale:
+                    self.heap.stale.add(source)
+                    todo.append(source)
+        st.heap[ref.oid] = obj
+
+    # -- diagnostics -----------------------------------------------------------------------------
+
+    def refuse(self, node: ast.AST | Span, code: str, message: str, help: str = "", label: str = "") -> NoReturn:
+        """Give up on this statement."""
+        span = node if isinstance(node, Span) else self.span(node)
+        raise Refused(Diagnostic(code, message, span, label=label, help=help))
+
+    def need(self, node: ast.AST, yaml: str, message: str) -> NoReturn:
+        """Something outside the source has to be stated in the facts; collected and shown at once."""
+        span = self.span(node)
+        self.missing.setdefault(yaml, (span, message))
+        raise Refused(Diagnostic("SEL912", message, span, help=f"state it in a facts file:\n{yaml}"))
+
+
+def span_of(node: ast.AST, path: str) -> Span:
+    """The position of a syntax node."""
+    line = getattr(node, "lineno", 0)
+    if not line:
+        return Span(path, 0, 0, 0, 0)
+    end = getattr(node, "end_lineno", None) or line
+    column = getattr(node, "col_offset", 0)
+    return Span(path, line, column + 1, end, (getattr(node, "end_col_offset", None) or column) + 1)
+
+
+def snippet(node: ast.AST) -> str:
+    """The source form of a syntax node, on one line."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+_EXCEPTIONS = {
+    Op.FLOORDIV: "ZeroDivisionError", Op.MOD: "ZeroDivisionError", Op.TRUEDIV: "ZeroDivisionError",
+    Op.INDEX: "IndexError", Op.LOOKUP: "KeyError",
+}  # fmt: skip
+
+
+def exception_of(op: Op, args: list[AbsVal]) -> str:
+    """Which exception an operation raises when it fails, '' if that is not certain."""
+    numeric = all(a.kinds <= {"int", "bool"} for a in args)
+    if op in (Op.FLOORDIV, Op.MOD, Op.TRUEDIV) and numeric:
+        return _EXCEPTIONS[op]
+    if op is Op.INDEX and args[0].kinds <= {"tuple", "str"} and args[1].kinds <= {"int", "bool"}:
+        return "IndexError"
+    if op is Op.LOOKUP:
+        return "KeyError"
+    if op in (Op.MIN, Op.MAX) and args[0].kinds == {"tuple"}:
+        return "ValueError"
+    return ""

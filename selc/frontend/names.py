@@ -1,0 +1,251 @@
+"""Names: locals, closures, module level, imports, and what the facts say of them."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import sys
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from selc.diag.diagnostic import Refused
+from selc.frontend import literals
+from selc.frontend.context import Frame, Lowering
+from selc.frontend.sites import Instance, Plan
+from selc.frontend.state import State
+from selc.frontend.values import Cls, DictObj, External, Func, ListObj, ModuleV, Opaque, Ref, Unbound, V
+
+if TYPE_CHECKING:
+    from selc.frontend.facts import FunctionFact
+    from selc.frontend.source import ModuleSource
+
+LIBRARIES: Final = frozenset({"selc", "torch", "numpy", "triton", "flashinfer", "flash_attn", "deep_gemm", "transformers"}) | sys.stdlib_module_names
+"""Top-level packages that are modelled, never followed."""
+
+TRANSPARENT: Final = frozenset({"lru_cache", "cache", "wraps", "override", "final", "no_type_check"})
+"""Decorators that do not change what a function returns."""
+
+
+def refuse_state(cx: Lowering, e: ast.AST, name: str) -> NoReturn:
+    """Reading something that earlier calls may have changed."""
+    cx.refuse(e, "SEL906", f"`{name}` is changed while the program runs: what it holds here depends on earlier calls",
+              help=f"state its content under `globals:` in the facts, if serving never changes it: globals: {{\"{name}\": ...}}")  # fmt: skip
+
+
+# -- local names --------------------------------------------------------------------------------------
+
+
+def load(cx: Lowering, st: State, e: ast.Name) -> V:
+    """The value of a name; `Unbound` where no assignment reaches."""
+    name = e.id
+    if name not in cx.frame.globals:
+        scope: int | None = cx.frame.scope
+        while scope is not None:
+            known = st.scopes.get(scope)
+            if known is not None and name in known:
+                return known[name]
+            if name in cx.local_names.get(scope, ()):
+                return Unbound(name)
+            scope = cx.parents.get(scope)
+    value = module_value(cx, st, cx.frame.module, name, e)
+    if value is not None:
+        return value
+    if hasattr(builtins, name):
+        return External("builtins." + name)
+    cx.refuse(e, "SEL904", f"`{name}` is not defined in this function or its module",
+              help="check the spelling, or state it under `globals:` or `functions:`")  # fmt: skip
+
+
+def store(cx: Lowering, st: State, name: str, value: V) -> None:
+    """Bind a name in the innermost function, or where `global`/`nonlocal` says."""
+    frame = cx.frame
+    if name in frame.globals:
+        st.scopes.setdefault(cx.module_scope(frame.module), {})[name] = value
+        return
+    scope: int | None = frame.scope
+    if name in frame.nonlocals:
+        scope = cx.parents.get(frame.scope)
+        while scope is not None and name not in st.scopes.get(scope, {}):
+            scope = cx.parents.get(scope)
+        assert scope is not None
+    elif scope in cx.comprehensions and name not in cx.local_names.get(scope, ()):
+        while scope in cx.comprehensions:
+            scope = cx.parents[scope]
+    st.scopes.setdefault(scope, {})[name] = value
+
+
+# -- module level ---------------------------------------------------------------------------------------
+
+
+def module_value(cx: Lowering, st: State, module: ModuleSource, name: str, e: ast.AST) -> V | None:
+    """What a module binds a name to; None if it does not."""
+    written = st.scopes.get(cx.module_scope(module), {}).get(name)
+    if written is not None:
+        return written
+    key = (str(module.path), name)
+    if key in cx.module_values:
+        value = cx.module_values[key]
+    else:
+        found = _module_value(cx, module, name, e)
+        if found is None:
+            return None
+        value = cx.module_values[key] = found
+    return value
+
+
+def _module_value(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> V | None:
+    qualified = f"{module.module_name}.{name}"
+    for key in (qualified, name) if module is cx.entry_module else (qualified,):
+        if key in cx.facts.globals:
+            cx.read.add(f"globals.{key}")
+            return literals.from_python(cx, None, cx.facts.globals[key])
+    if module is cx.entry_module and name in cx.facts.tables:
+        cx.read.add(f"tables.{name}")
+        return literals.from_python(cx, None, cx.facts.tables[name])
+    if name == "__file__":
+        return cx.graph.const(str(module.path))
+    if name == "__name__":
+        return cx.graph.const(module.module_name)
+    segments = module.segments_binding(name)
+    if not segments:
+        return None
+    if re.search(rf"^\s+global\b[^\n#]*\b{re.escape(name)}\b", module.text, re.MULTILINE):
+        refuse_state(cx, e, qualified)
+    last = segments[-1]
+    if last.kind == "import":
+        return imported(cx, module, name, e)
+    if any(s.kind == "try" for s in segments):
+        cx.need(e, f'globals:\n  "{qualified}": ...', f"`{name}` is bound inside a `try` at module level")
+    from selc.frontend import stmt
+
+    if qualified in cx.evaluating:
+        cx.refuse(e, "SEL903", f"`{qualified}` is defined through itself")
+    cx.evaluating.add(qualified)
+    try:
+        value = stmt.run_module(cx, module, [s for s in segments], name)
+    finally:
+        cx.evaluating.discard(qualified)
+    if isinstance(value, Ref):
+        _mark_state(cx, module, name, value, {s.first_line for s in segments})
+    return value
+
+
+_CHANGES = r"\s*(?:\[[^\n]*?\]\s*(?:=(?!=)|[-+*/|&]=|//=)|\.(?:append|add|update|pop|setdefault|clear|extend|insert|remove|popitem|discard)\s*\()"
+
+
+def _mark_state(cx: Lowering, module: ModuleSource, name: str, ref: Ref, own: set[int]) -> None:
+    """A module-level container that anything changes is state: its content is not known."""
+    pattern = rf"(?:(?<![\w.])|\bdel\s+){re.escape(name)}{_CHANGES}|\bdel\s+{re.escape(name)}\["
+    changes = len(re.findall(pattern, module.text))
+    if not changes:
+        return
+    cx.change_counts[f"{module.module_name}.{name}"] = changes
+    obj = cx.heap.base[ref.oid]
+    qualified = f"{module.module_name}.{name}"
+    if isinstance(obj, DictObj):
+        cx.heap.base[ref.oid] = DictObj({}, unknown=qualified)
+    elif isinstance(obj, ListObj):
+        cx.heap.base[ref.oid] = ListObj((), unknown=qualified, kind=obj.kind)
+
+
+# -- imports --------------------------------------------------------------------------------------------
+
+
+def import_target(cx: Lowering, module: ModuleSource, name: str) -> str | None:
+    """The dotted name that a module-level import binds to `name`."""
+    target = None
+    for segment in module.segments_binding(name):
+        for node in ast.walk(ast.Module(list(module.parse(segment)), [])):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                target = bindings(cx, module, node).get(name, target)
+    return target
+
+
+def bindings(cx: Lowering, module: ModuleSource, node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """What an import statement binds: name -> dotted target."""
+    if isinstance(node, ast.Import):
+        return {a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0] for a in node.names}
+    base = cx.finder.resolve_import(module, node.level, node.module)
+    return {a.asname or a.name: f"{base}.{a.name}" for a in node.names}
+
+
+def imported(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> V:
+    """The value of a name that a module-level import binds."""
+    target = import_target(cx, module, name)
+    return Opaque(name) if target is None else dotted(cx, target, e)
+
+
+def dotted(cx: Lowering, target: str, e: ast.AST) -> V:
+    """The value of a dotted name: a module, or something a module binds."""
+    if target == "typing.TYPE_CHECKING":
+        return cx.false
+    if target.split(".")[0] in LIBRARIES:
+        return external(cx, target)
+    if cx.finder.find(target) is not None:
+        return ModuleV(target)
+    base, _, last = target.rpartition(".")
+    source = cx.finder.find(base) if base else None
+    if source is None:
+        return Opaque(target)
+    try:
+        value = module_value(cx, State(cx.true), source, last, e)
+    except Refused:
+        return Opaque(target)
+    return Opaque(target) if value is None else value
+
+
+def external(cx: Lowering, target: str) -> V:
+    """Something of a library: dtypes and a few constants have values, the rest only a name."""
+    if target.startswith("torch."):
+        dtype = literals.dtype(target.removeprefix("torch."))
+        if dtype is not None:
+            return cx.graph.const(dtype)
+    constants = {"math.pi": 3.141592653589793, "math.e": 2.718281828459045, "math.inf": float("inf"), "os.sep": "/"}
+    if target in constants:
+        return cx.graph.const(constants[target])
+    return External(target)
+
+
+# -- facts about outside names ------------------------------------------------------------------------
+
+
+def qualified(cx: Lowering, st: State, e: ast.expr) -> str | None:
+    """The dotted name of a name or attribute chain, through imports."""
+    if isinstance(e, ast.Name):
+        scope: int | None = cx.frame.scope
+        while scope is not None:
+            if (scope, e.id) in cx.import_names:
+                return cx.import_names[scope, e.id]
+            if e.id in st.scopes.get(scope, {}):
+                value = st.scopes[scope][e.id]
+                return f"{value.module.module_name}.{value.qualname}" if isinstance(value, (Func, Cls)) else None
+            scope = cx.parents.get(scope)
+        module = cx.frame.module
+        segments = module.segments_binding(e.id)
+        if segments and segments[-1].kind == "import":
+            return import_target(cx, module, e.id)
+        return f"{module.module_name}.{e.id}" if segments else None
+    if isinstance(e, ast.Attribute):
+        base = qualified(cx, st, e.value)
+        return None if base is None else f"{base}.{e.attr}"
+    return None
+
+
+def fact_for(cx: Lowering, st: State, e: ast.expr) -> FunctionFact | None:
+    """The `functions:` fact for a callee or attribute, by its spelling or its qualified name."""
+    if not cx.facts.functions or not isinstance(e, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+        return None
+    spelling = ast.unparse(e)
+    name = spelling if spelling in cx.facts.functions else qualified(cx, st, e)
+    if name is None or name not in cx.facts.functions:
+        return None
+    cx.read.add(f"functions.{name}")
+    return cx.facts.functions[name]
+
+
+def module_frame(cx: Lowering, module: ModuleSource) -> Frame:
+    """A frame for module-level code: no sites, names resolve to the module."""
+    instance = Instance("<module>", None, 0, 0, "", f"<{module.module_name}>")
+    scope = cx.new_scope(None, frozenset())
+    return Frame(instance, module, Plan(), scope, None, len(cx.conds), silent=True)
+

@@ -1,0 +1,213 @@
+"""From what a function returns to selection points: names, roles, and the sites they name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from selc.diag.diagnostic import Diagnostic, Refused
+from selc.diag.suggest import did_you_mean
+from selc.frontend import access, calls, expr
+from selc.frontend.context import Lowering
+from selc.frontend.dsl import annotation
+from selc.frontend.literals import FROM_FACTS
+from selc.frontend.sites import Plan, _own_statements
+from selc.frontend.state import State
+from selc.frontend.values import Choice, Cls, DictObj, Entry, ListObj, Ref, Tup, V
+from selc.ir.graph import Node
+from selc.ir.op import Op
+
+
+def flatten(cx: Lowering, st: State, value: V, prefix: str, whole: frozenset[str], e: ast.AST) -> dict[str, Node]:
+    """Every field of a returned value, by name; a field that may be absent is null there."""
+    if prefix and prefix in whole and not isinstance(value, Node):
+        return {prefix: expr.as_node(cx, st, _plain(cx, st, value, e), e)}
+    if isinstance(value, Node):
+        return {prefix or "result": value}
+    if isinstance(value, Choice):
+        a = flatten(cx, st, value.then, prefix, whole, e)
+        b = flatten(cx, st, value.other, prefix, whole, e)
+        a.pop(prefix or "result", None) if len(a) == 1 and b.keys() - a.keys() else None
+        b.pop(prefix or "result", None) if len(b) == 1 and a.keys() - b.keys() else None
+        return {k: cx.graph.select(value.cond, a.get(k, cx.none), b.get(k, cx.none)) for k in {**a, **b}}
+    parts: list[tuple[str, V]] = []
+    if isinstance(value, Tup):
+        names = [_joined(prefix, f) for f in value.fields] or [f"{prefix}[{i}]" for i in range(len(value.items))]
+        parts = list(zip(names, value.items, strict=True))
+    elif isinstance(value, Ref):
+        obj = cx.obj(st, value, e)
+        if isinstance(obj, ListObj):
+            parts = [(f"{prefix}[{i}]", v) for i, v in enumerate(obj.items)]
+        else:
+            entries = obj.entries if isinstance(obj, DictObj) else obj.fields
+            for key, entry in entries.items():
+                name = _joined(prefix, str(key))
+                if cx.known_bool(entry.present) is not True:
+                    inner = flatten(cx, st, entry.value, name, whole, e)
+                    parts.extend((n, cx.graph.select(entry.present, v, cx.none)) for n, v in inner.items())
+                else:
+                    parts.append((name, entry.value))
+    else:
+        cx.refuse(e, "SEL905", f"{expr.describe(cx, st, value)} is returned as a choice",
+                  help="return numbers, strings, bools, None, or records of them")  # fmt: skip
+    out: dict[str, Node] = {}
+    for name, part in parts:
+        out.update({name: part} if isinstance(part, Node) else flatten(cx, st, part, name, whole, e))
+    return out
+
+
+def _plain(cx: Lowering, st: State, value: V, e: ast.AST) -> V:
+    if isinstance(value, Ref):
+        obj = cx.obj(st, value, e)
+        if isinstance(obj, ListObj):
+            return Tup(obj.items)
+    return value
+
+
+def _joined(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+def mirror(cx: Lowering, st: State, value: V, prefix: str, points: dict[str, Node], e: ast.AST) -> V:
+    """The returned value as guards in facts files see it: every leaf is a read of its point."""
+    if (prefix or "result") in points:
+        name = prefix or "result"
+        node = points[name]
+        if isinstance(value, Tup):
+            items = [cx.graph.fold(Op.INDEX, _read(cx, name, node), cx.graph.const(i)) for i in range(len(value.items))]
+            return Tup(tuple(items), value.fields)
+        return _read(cx, name, node)
+    if isinstance(value, Choice):
+        return Choice(value.cond, mirror(cx, st, value.then, prefix, points, e), mirror(cx, st, value.other, prefix, points, e))
+    if isinstance(value, Tup):
+        names = [_joined(prefix, f) for f in value.fields] or [f"{prefix}[{i}]" for i in range(len(value.items))]
+        return Tup(tuple(mirror(cx, st, v, n, points, e) for n, v in zip(names, value.items, strict=True)), value.fields)
+    if isinstance(value, Ref):
+        obj = cx.obj(st, value, e)
+        if isinstance(obj, ListObj):
+            return Tup(tuple(mirror(cx, st, v, f"{prefix}[{i}]", points, e) for i, v in enumerate(obj.items)))
+        entries = obj.entries if isinstance(obj, DictObj) else obj.fields
+        out = {k: Entry(x.present, mirror(cx, st, x.value, _joined(prefix, str(k)), points, e)) for k, x in entries.items()}
+        return cx.heap.new(None, DictObj(out, frozen=FROM_FACTS))
+    return value
+
+
+def _read(cx: Lowering, name: str, node: Node) -> Node:
+    return cx.graph.add(Op.MARK, node, attr=("result", name))
+
+
+# -- roles ------------------------------------------------------------------------------------------------------
+
+
+def roles(cx: Lowering, names: list[str], annotated: dict[str, str]) -> dict[str, str]:
+    """The role of every point: the facts' word, then the annotation's, then `bits`."""
+    stated = cx.facts.returns
+    unknown = [k for k in stated if k != "*" and not any(n == k or n.startswith((k + ".", k + "[")) for n in names)]
+    if unknown:
+        span = cx.facts.spans.get(f"selection.returns.{unknown[0]}")
+        message = f"`returns` names `{unknown[0]}`, which the function does not return"
+        diagnostic = Diagnostic("SEL911", message, help=did_you_mean(unknown[0], names) or f"it returns: {', '.join(names)}")
+        raise Refused(diagnostic if span is None else Diagnostic("SEL911", message, span, help=diagnostic.help))
+    out: dict[str, str] = {}
+    for name in names:
+        for table in (stated, annotated):
+            role = _longest(table, name)
+            if role:
+                out[name] = role
+                break
+        else:
+            out[name] = stated.get("*", "bits")
+    return out
+
+
+def _longest(table: dict[str, str], name: str) -> str:
+    best = ""
+    for key in table:
+        if key != "*" and len(key) > len(best) and (name == key or name.startswith((key + ".", key + "["))):
+            best = key
+    return table.get(best, "") if best else ""
+
+
+def annotated_roles(cx: Lowering, st: State, e: ast.expr | None, resolve: Callable[[ast.expr], V], prefix: str = "") -> dict[str, str]:
+    """Roles written as `Bits[...]`, `Neutral[...]`, `Aux[...]` on fields of the returned record."""
+    _, role, inner = annotation(e)
+    if role:
+        return {prefix or "result": role}
+    if not isinstance(inner, (ast.Name, ast.Attribute)):
+        return {}
+    try:
+        cls = resolve(inner)
+    except Refused:
+        return {}
+    if not isinstance(cls, Cls):
+        return {}
+    out: dict[str, str] = {}
+    for item in cls.node.body:
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            out.update(annotated_roles(cx, st, item.annotation, resolve, _joined(prefix, item.target.id)))
+    return out
+
+
+# -- the sites that points name -----------------------------------------------------------------------------------
+
+
+def named_sites(cx: Lowering, st: State, node: ast.FunctionDef, layout: Plan) -> dict[str, set[str]]:
+    """For each point, the variables (`x`) and record fields (`r.f`) that `return` statements name."""
+    out: dict[str, set[str]] = {}
+    definitions = _single_definitions(node)
+    for statement in _own_statements(node.body):
+        if isinstance(statement, ast.Return) and statement.value is not None:
+            _name(cx, st, statement.value, "", out, layout, definitions, 0)
+    return out
+
+
+def _single_definitions(node: ast.FunctionDef) -> dict[str, ast.expr]:
+    found: dict[str, list[ast.expr]] = {}
+    for statement in _own_statements(node.body):
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+            found.setdefault(statement.targets[0].id, []).append(statement.value)
+    return {k: v[0] for k, v in found.items() if len(v) == 1}
+
+
+def _name(
+    cx: Lowering, st: State, e: ast.expr, prefix: str, out: dict[str, set[str]], layout: Plan,
+    definitions: dict[str, ast.expr], depth: int,
+) -> None:  # fmt: skip
+    if depth > 16:
+        return
+    if isinstance(e, ast.IfExp):
+        for arm in (e.body, e.orelse):
+            _name(cx, st, arm, prefix, out, layout, definitions, depth + 1)
+    elif isinstance(e, ast.Name):
+        out.setdefault(prefix or "result", set()).add(e.id)
+        if not prefix:
+            out.setdefault("*record", set()).add(e.id)
+        definition = definitions.get(e.id)
+        if isinstance(definition, (ast.Call, ast.Dict, ast.Tuple)):
+            _name(cx, st, definition, prefix, out, layout, definitions, depth + 1)
+    elif isinstance(e, ast.Dict):
+        for key, value in zip(e.keys, e.values, strict=True):
+            if isinstance(key, ast.Constant):
+                _name(cx, st, value, _joined(prefix, str(key.value)), out, layout, definitions, depth + 1)
+    elif isinstance(e, (ast.Tuple, ast.List)):
+        for i, value in enumerate(e.elts):
+            _name(cx, st, value, f"{prefix}[{i}]", out, layout, definitions, depth + 1)
+    elif isinstance(e, ast.Call):
+        fields: list[str] = []
+        if isinstance(e.func, ast.Name):
+            try:
+                cls = access.names.module_value(cx, st, cx.entry_module, e.func.id, e) if cx.entry_module else None
+            except Refused:
+                cls = None
+            if isinstance(cls, Cls):
+                fields = [f[0] for f in calls.class_fields(cls)]
+            elif e.func.id != "dict":
+                return
+        for name, value in zip(fields, e.args, strict=False):
+            _name(cx, st, value, _joined(prefix, name), out, layout, definitions, depth + 1)
+        for keyword in e.keywords:
+            if keyword.arg is not None:
+                _name(cx, st, keyword.value, _joined(prefix, keyword.arg), out, layout, definitions, depth + 1)
+
+
+__all__ = ["annotated_roles", "flatten", "mirror", "named_sites", "roles"]
