@@ -1,0 +1,295 @@
+"""Where the pins go: cut, rebuild R, cut what R still lets through, until nothing gets through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from selc.cut.mincut import VertexCut, min_vertex_cut
+from selc.cut.network import Network, Proved, network, proved
+from selc.cut.price import BatchPoint, Market, weight
+from selc.cut.report import no_cut
+from selc.ir.graph import Graph, Node
+from selc.ir.program import Guard, Program, Site
+from selc.ir.residual import Candidates, Pin, Residual
+from selc.ir.value import Value, value_key
+from selc.passes.depend import batch_mask, masks
+from selc.passes.readings import site_value
+from selc.passes.rebuild import Images
+from selc.passes.residual import PointsOnly, residual_points, residualize
+from selc.passes.simplify import simplify
+
+MAX_ROUNDS: Final = 64
+"""How often pins may be added before the cut of the unpruned program is taken instead."""
+
+
+_SMALL: Final = 600
+"""Up to so many nodes it is always tried whether fewer pins do."""
+
+
+def choose_pins(
+    program: Program,
+    candidates: Callable[[Site], Candidates],
+    is_injective: Callable[[Site], bool],
+    batch_point: BatchPoint = lambda: None,
+    max_candidates: int = 1024,
+    skip: frozenset[str] = frozenset(),
+) -> Residual:
+    """Choose the pins of a program and build R.
+
+    `candidates` and `is_injective` tell about one site; `batch_point` gives values of all batch
+    inputs that are admitted with every request, if there are such.
+
+    Raises:
+        Refused: SEL930, every cut contains a value that cannot be a pin.
+    """
+    market = Market(program, candidates, is_injective, batch_point, max_candidates)
+    search = _Search(program, market, skip)
+    pins = search.pins()
+    return residualize(program, pins, skip)
+
+
+@dataclass(slots=True)
+class _Step:
+    """One set of pins with what it leaves of the program."""
+
+    pins: dict[str, Pin]
+    left: PointsOnly
+    leaking: list[Node]  # bits points of G0 that the batch still moves
+
+
+@dataclass(slots=True)
+class _Search:
+    program: Program
+    market: Market
+    skip: frozenset[str]
+    _free: dict[str, Pin | None] = field(default_factory=dict)
+    _alone: tuple[Graph, Images, dict[str, Node]] | None = None
+    _seen: dict[frozenset[tuple[str, bool]], _Step] = field(default_factory=dict)
+    paid_rounds: int = 0
+
+    def pins(self) -> dict[str, Pin]:
+        """The fewest pins that were found to be enough."""
+        found = self.grow()
+        if found is None:
+            found = self.last_resort()
+        elif self.paid_rounds > 1 or (
+            _paid(found.pins) > 1 and len(found.left.graph.nodes) <= _SMALL
+        ):
+            found = self.fewer(found)
+        return self.without_idle(found).pins
+
+    def step(self, pins: Mapping[str, Pin]) -> _Step:
+        """What the batch still moves under some pins."""
+        key = frozenset((n, p.free) for n, p in pins.items())
+        if key not in self._seen:
+            self._seen[key] = self.look(pins, ())
+        return self._seen[key]
+
+    def look(self, pins: Mapping[str, Pin], given: Sequence[Guard]) -> _Step:
+        """Simplify the choices under pins and see which still read the batch."""
+        left = residual_points(self.program, pins, self.skip, given)
+        _, reads = masks(left.graph)
+        batch = batch_mask(left.graph, self.program.scope)
+        bits = [p.node for p in self.program.points if p.role == "bits"]
+        leaking = [n for n, e in zip(bits, left.points, strict=True) if reads[e.id] & batch]
+        return _Step(dict(pins), left, leaking)
+
+    def grow(self) -> _Step | None:
+        """Add pins until the batch moves no choice; None if some choice cannot be protected so.
+
+        The first cut is made where the assumes hold; R has to be right without them.
+        """
+        assumes = [g for g in self.program.guards if g.kind == "assume"]
+        now = self.look({}, assumes)
+        first = bool(now.leaking)
+        if not first:
+            now = self.step({})
+        for _ in range(MAX_ROUNDS):
+            if not now.leaking:
+                return now
+            more = self.cut(now, first)
+            if not more:
+                return None
+            self.paid_rounds += any(not p.free for p in more)
+            now = self.step({**now.pins, **{p.name: p for p in more}})
+            first = False
+        return None
+
+    def cut(self, now: _Step, first: bool = False) -> list[Pin]:
+        """Sites that stop what still gets through, cheapest first by what R proves, then by less."""
+        still = frozenset(m.node.id for p in now.pins.values() for m in p.site.marks)
+        known = proved(now.left.graph, now.left.images, self.program.scope)
+        for knowledge in (known, None):
+            net = network(self.program, now.leaking, knowledge, still)
+            found = self.solve(net, known, first)
+            if found:
+                return found
+        return []
+
+    def solve(self, net: Network, known: Proved | None, first: bool) -> list[Pin]:
+        """The pins of one minimum cut; [] if there is none."""
+        if not net.sinks:
+            return []
+        for own_requests in (False, True):
+            offers = self.priced(net, known, own_requests, first)
+            prices = {v: w for v, (_, w) in offers.items()}
+            found: VertexCut | None = min_vertex_cut(
+                sorted(net.edges), prices, net.sources, net.sinks
+            )
+            if found is not None and found.vertices:
+                return [offers[v][0] for v in sorted(found.vertices)]
+            if self.program.scope == "launch":
+                break
+        return []
+
+    def priced(
+        self, net: Network, known: Proved | None, own_requests: bool, first: bool
+    ) -> dict[int, tuple[Pin, int]]:
+        """For every vertex that can be pinned the best site, as a pin, and its weight."""
+        out: dict[int, tuple[Pin, int]] = {}
+        total = len(self.program.sites)
+        for v in sorted(net.sites):
+            best: tuple[int, str, Pin] | None = None
+            for site in net.sites[v]:
+                pin = self.single(site) if first else self.free(site)
+                if pin is None:
+                    if self.market.refusal(site) or not (
+                        own_requests or not self.reads_request(site, known)
+                    ):
+                        continue
+                    pin = self.paid(site)
+                cost = weight(self.market.count(site) or 1, site.named, pin.free, total)
+                if best is None or (cost, site.name) < best[:2]:
+                    best = (cost, site.name, pin)
+            if best is not None:
+                out[v] = (best[2], best[0])
+        return out
+
+    def reads_request(self, site: Site, known: Proved | None) -> bool:
+        """Whether a site's value depends on a request that is not batch."""
+        if known is None or self.program.scope == "launch":
+            return False
+        return any((known.of(m.node) or 0) & known.request for m in site.marks)
+
+    def paid(self, site: Site) -> Pin:
+        """A site as a pin of its own."""
+        offers = self.program.offers
+        offered = offers.get(site.name, offers.get(site.name.partition(".")[2], ()))
+        found = self.market.of(site)
+        known = {value_key(v) for v in found.values or ()}
+        extra = tuple(v for v in offered if value_key(v) not in known)
+        taken = self.program.graph.inputs
+        parameter = site.name if site.name not in taken else f"pin {site.name}"
+        return Pin(site.name, site, found, extra, parameter)
+
+    def single(self, site: Site) -> Pin | None:
+        """A site with one candidate, as a free pin."""
+        only = None if self.market.refusal(site) else self.market.constant(site)
+        return None if only is None else _free(site, only[0], "its only candidate")
+
+    def free(self, site: Site) -> Pin | None:
+        """A site that the batch does not move in the unpinned program, as a free pin."""
+        if site.name not in self._free:
+            self._free[site.name] = self._free_pin(site)
+        return self._free[site.name]
+
+    def _free_pin(self, site: Site) -> Pin | None:
+        graph, images, values = self.alone()
+        value = values.get(site.name)
+        image = None if value is None else images.get(value)
+        if image is not None and image.is_const:
+            return _free(site, image.attr, "simplification")
+        single = self.single(site)
+        if single is not None or image is None:
+            return single
+        _, reads = masks(graph)
+        if reads[image.id] & batch_mask(graph, self.program.scope):
+            return None
+        at = self.market.batch_point()
+        if at is None:
+            return None
+        return Pin(
+            site.name, site, self.market.of(site), free=True, at=dict(at), proof="simplification"
+        )
+
+    def alone(self) -> tuple[Graph, Images, dict[str, Node]]:
+        """Every site's value by itself, simplified under the assumes: equal wherever it is defined."""
+        if self._alone is None:
+            source = self.program.graph
+            graph = _fork(source)
+            values = {
+                s.name: site_value(graph, s, [m.node for m in s.marks], [m.path for m in s.marks])
+                for s in self.program.sites.values()
+                if s.marks
+            }
+            given = [
+                graph.select(g.path, g.cond, graph.const(True))
+                for g in self.program.guards
+                if g.kind == "assume"
+            ]
+            made, images = simplify(graph, list(values.values()), self.skip, given)
+            self._alone = (made, images, values)
+        return self._alone
+
+    def fewer(self, found: _Step) -> _Step:
+        """Try whether a pin can be left out once the others are there."""
+        pins = dict(found.pins)
+        costly = sorted(
+            (p for p in pins.values() if not p.free),
+            key=lambda p: (p.site.named, -(self.market.count(p.site) or 0), p.name),
+        )
+        for pin in costly:
+            rest = {n: p for n, p in pins.items() if n != pin.name}
+            step = self.grow_free(rest)
+            if step is not None:
+                pins, found = step.pins, step
+        return found
+
+    def grow_free(self, pins: Mapping[str, Pin]) -> _Step | None:
+        """Add free pins alone; None if that is not enough."""
+        now = self.step(pins)
+        while now.leaking:
+            more = self.cut(now)
+            if not more or not all(p.free for p in more):
+                return None
+            now = self.step({**now.pins, **{p.name: p for p in more}})
+        return now
+
+    def without_idle(self, found: _Step) -> _Step:
+        """Leave out free pins that the others made unnecessary."""
+        for name in sorted(n for n, p in found.pins.items() if p.free):
+            rest = {n: p for n, p in found.pins.items() if n != name}
+            if rest and not (step := self.step(rest)).leaking:
+                found = step
+        return found
+
+    def last_resort(self) -> _Step:
+        """A cut of the unpruned program."""
+        sinks = [p.node for p in self.program.points if p.role == "bits"]
+        net = network(self.program, sinks, None, frozenset())
+        found = self.solve(net, None, first=True)
+        if found:
+            step = self.step({p.name: p for p in found})
+            if not step.leaking:
+                return step
+        raise no_cut(self.program, net, self.market)
+
+
+def _free(site: Site, value: Value, proof: str) -> Pin:
+    return Pin(site.name, site, Candidates((value,)), free=True, constant=value, proof=proof)
+
+
+def _paid(pins: Mapping[str, Pin]) -> int:
+    return sum(not p.free for p in pins.values())
+
+
+def _fork(graph: Graph) -> Graph:
+    """The same nodes, in a graph to which others can be added."""
+    out = Graph()
+    out.inputs.update(graph.inputs)
+    for node in graph.nodes:
+        copied = out.add(node.op, *node.args, attr=node.attr, site=node.site)
+        assert copied.id == node.id
+    return out

@@ -1,0 +1,99 @@
+"""What pinning a site costs, and which sites cannot be pinned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from selc.ir.domain import Input
+from selc.ir.graph import Node
+from selc.ir.op import Op
+from selc.ir.program import Program, Site
+from selc.ir.residual import Candidates
+from selc.ir.value import Value
+
+LARGE_INPUT: Final = 64
+"""A batch input with more values than this is never a pin itself."""
+
+BatchPoint = Callable[[], Mapping[str, Value] | None]
+
+
+@dataclass(slots=True)
+class Market:
+    """What the driver can tell about sites, asked once each."""
+
+    program: Program
+    candidates: Callable[[Site], Candidates]
+    is_injective: Callable[[Site], bool]
+    batch_point: BatchPoint
+    max_candidates: int
+    _found: dict[str, Candidates] = field(default_factory=dict)
+    _reasons: dict[str, str] = field(default_factory=dict)
+
+    def of(self, site: Site) -> Candidates:
+        """The candidates of a site."""
+        if site.name not in self._found:
+            self._found[site.name] = self.candidates(site)
+        return self._found[site.name]
+
+    def count(self, site: Site) -> int | None:
+        """How many values a site takes; None if there is no finite set."""
+        found = self.of(site)
+        if found.values is not None:
+            return len(found.values)
+        if found.span is not None:
+            lo, hi, step = found.span
+            return (hi - lo) // step + 1
+        return None
+
+    def constant(self, site: Site) -> tuple[Value] | None:
+        """The only value that a site takes, if the candidates are exact and it is one."""
+        found = self.of(site)
+        if found.exact and found.values is not None and len(found.values) == 1:
+            return (found.values[0],)
+        return None
+
+    def refusal(self, site: Site) -> str:
+        """Why a site cannot be a pin; '' if it can."""
+        if site.name not in self._reasons:
+            self._reasons[site.name] = self._refusal(site)
+        return self._reasons[site.name]
+
+    def _refusal(self, site: Site) -> str:
+        entry = _input_of(self.program, site)
+        if entry is not None and entry.is_batch(self.program.scope):
+            if entry.kind == "unpinnable":
+                return f"is the input `{entry.name}`, which is declared unpinnable"
+            if len(entry.domain) > LARGE_INPUT:
+                return f"is the batch input `{entry.name}` with {len(entry.domain):,} values"
+        if self.is_injective(site):
+            return "tells a batch input apart value by value"
+        count = self.count(site)
+        if count is None:
+            return "has no finite set of candidates"
+        if count > self.max_candidates:
+            return f"takes {count:,} values, more than --max-candidates {self.max_candidates:,}"
+        return "is never reached" if count == 0 else ""
+
+
+def _input_of(program: Program, site: Site) -> Input | None:
+    """The input that a site is another name for."""
+    names = {_leaf(m.node) for m in site.marks}
+    name = names.pop() if len(names) == 1 else None
+    return None if name is None else program.graph.inputs[name]
+
+
+def _leaf(node: Node) -> str | None:
+    while node.op is Op.MARK:
+        node = node.args[0]
+    return str(node.attr) if node.op is Op.INPUT else None
+
+
+def weight(count: int, named: bool, free: bool, sites: int) -> int:
+    """Pins first, then the size of the grid, then values without a name, then how many."""
+    grid = 0 if free else round(1024 * math.log2(count))
+    low = sites + 1
+    high = (sites + 1) * (round(1024 * math.log2(1 << 20)) + 1) * low * low
+    return (0 if free else high) + (grid * low + (0 if named else 1)) * low + 1

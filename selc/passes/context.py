@@ -1,0 +1,268 @@
+"""Path conditions: inside an arm of a select its condition is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from selc.ir.absval import AbsVal, join, of_domain, of_values, transfer
+from selc.ir.evaluate import abstract
+from selc.ir.graph import Graph, Node
+from selc.ir.op import FAULTS, Op, TooWide, apply
+from selc.ir.value import Value, value_key
+from selc.passes.algebra import divisors
+from selc.passes.ranges import decide
+from selc.passes.rebuild import Images, rebuild
+
+Context = Mapping[int, AbsVal]
+"""What is known where a value is used: node id -> what that node can be there."""
+
+_LIMIT: Final = 48
+"""Facts that one context holds; the oldest are dropped."""
+
+_TRUE: Final = of_values((True,))
+_FALSE: Final = of_values((False,))
+_EMPTY: Final[Context] = {}
+_COMPARISONS: Final = {
+    Op.EQ: (Op.EQ, Op.NE), Op.NE: (Op.NE, Op.EQ), Op.LT: (Op.LT, Op.GE),
+    Op.LE: (Op.LE, Op.GT), Op.GT: (Op.GT, Op.LE), Op.GE: (Op.GE, Op.LT),
+}  # fmt: skip
+_MIRRORED: Final = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
+
+
+def context(
+    graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()
+) -> tuple[Graph, Images]:
+    """Use in each arm what the select's condition says.
+
+    Before:
+
+        v1 = le v0, 16
+        v2 = le v0, 64
+        v3 = select v2, v7, v8
+        v4 = select v1, v3, v9
+
+    After: `v4` is `select v1, v7, v9`. One sweep from the roots finds for every value what holds
+    at all of its uses (the join), one sweep back the ranges under that. No node is duplicated, so
+    the image of a value is equal to it where it is used, not elsewhere; the roots are equal
+    everywhere. `given` conditions hold everywhere except in themselves.
+    """
+    facts = abstract(graph)
+    cone = graph.cone(roots)
+    contexts = _contexts(facts, cone, roots, given)
+    narrowed = _forward(graph, facts, cone, contexts)
+    of = divisors(graph, facts)
+
+    def rule(new: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+        here = contexts[node.id]
+        of_args = [_meet(narrowed[a.id], here.get(a.id)) for a in node.args]
+        if here:
+            args = tuple(
+                [
+                    new.const(f.values[0]) if f.values is not None and len(f.values) == 1 else a
+                    for f, a in zip(of_args, args, strict=True)
+                ]
+            )
+        return decide(new, node, args, narrowed[node.id], of_args, of)
+
+    return rebuild(graph, roots, rule)
+
+
+def _contexts(
+    facts: Sequence[AbsVal], cone: Sequence[Node], roots: Sequence[Node], given: Sequence[Node]
+) -> dict[int, Context]:
+    """For each node what is known at every use of it."""
+    everywhere = _EMPTY
+    for g in given:
+        everywhere = _extend(facts, everywhere, g, True)
+    found: dict[int, Context] = {}
+    themselves = {g.id for g in given}
+    for r in roots:
+        if r.id not in themselves:
+            _use(facts, found, r, everywhere)
+    for g in given:
+        _use(facts, found, g, _EMPTY)
+    for node in reversed(cone):
+        here = found[node.id]
+        if node.op is Op.SELECT:
+            cond, then, other = node.args
+            _use(facts, found, cond, here)
+            _use(facts, found, then, _extend(facts, here, cond, True))
+            _use(facts, found, other, _extend(facts, here, cond, False))
+        else:
+            for a in node.args:
+                _use(facts, found, a, here)
+    return found
+
+
+def _use(facts: Sequence[AbsVal], found: dict[int, Context], node: Node, here: Context) -> None:
+    known = found.get(node.id)
+    if known is None:
+        found[node.id] = here
+    elif known is not here:
+        found[node.id] = _both(facts, known, here)
+
+
+def _both(facts: Sequence[AbsVal], a: Context, b: Context) -> Context:
+    """What holds in either of two contexts."""
+    if len(b) < len(a):
+        a, b = b, a
+    out: dict[int, AbsVal] = {}
+    for key, fact in a.items():
+        other = b.get(key)
+        if other is None:
+            continue
+        joined = fact if other is fact else join(fact, other)
+        if joined is fact or joined != facts[key]:
+            out[key] = joined
+    return out
+
+
+def _extend(facts: Sequence[AbsVal], here: Context, cond: Node, value: bool) -> Context:
+    """A context in which a condition is known too."""
+    out = dict(here)
+    todo = [(cond, value)]
+    while todo:
+        node, truth = todo.pop()
+        if node.is_const:
+            continue
+        out.pop(node.id, None)
+        out[node.id] = _TRUE if truth else _FALSE
+        todo.extend(_implied(facts, node, truth))
+        _compare(facts, out, node, truth)
+    while len(out) > _LIMIT:
+        del out[next(iter(out))]
+    return out
+
+
+def _implied(facts: Sequence[AbsVal], node: Node, truth: bool) -> list[tuple[Node, bool]]:
+    """Conditions that follow from one."""
+    if node.op is Op.MARK:
+        return [(node.args[0], truth)]
+    if node.op in (Op.NOT, Op.TRUTH) and facts[node.args[0].id].kinds == {"bool"}:
+        return [(node.args[0], truth is (node.op is Op.TRUTH))]
+    if node.op is Op.SELECT:
+        cond, then, other = node.args
+        if then.is_const and then.attr is (not truth):
+            return [(cond, False), (other, truth)]
+        if other.is_const and other.attr is (not truth):
+            return [(cond, True), (then, truth)]
+    return []
+
+
+def _compare(facts: Sequence[AbsVal], out: dict[int, AbsVal], node: Node, truth: bool) -> None:
+    """What a comparison says of the value that it compares."""
+    op = node.op
+    if op in (Op.NOT, Op.TRUTH):
+        _note(facts, out, node.args[0], Op.TRUTH, None, truth is (op is Op.TRUTH))
+    elif op is Op.HASKEY:
+        _note(facts, out, node.args[0], op, node.attr, truth)
+    elif op is Op.IN and node.args[1].is_const:
+        _note(facts, out, node.args[0], op, node.args[1].attr, truth)
+    elif op in _COMPARISONS or op is Op.IS:
+        a, b = node.args
+        if b.is_const:
+            _note(facts, out, a, op, b.attr, truth)
+        elif a.is_const:
+            _note(facts, out, b, _MIRRORED.get(op, op), a.attr, truth)
+
+
+def _note(
+    facts: Sequence[AbsVal], out: dict[int, AbsVal], node: Node, op: Op, other: Value, truth: bool
+) -> None:
+    """Narrow what is known of a node by one comparison with a constant."""
+    narrowed = (
+        None if node.is_const else _narrow(out.get(node.id, facts[node.id]), op, other, truth)
+    )
+    if narrowed is not None:
+        out.pop(node.id, None)
+        out[node.id] = narrowed
+
+
+def _narrow(base: AbsVal, op: Op, other: Value, truth: bool) -> AbsVal | None:
+    """The values of `base` for which the comparison has that truth; None if nothing is learnt."""
+    if base.values is not None:
+        kept = [v for v in base.values if _holds(op, v, other) is truth]
+        return of_values(kept) if kept else None
+    if type(other) not in (bool, int) or not base.is_integral or op not in _COMPARISONS:
+        return None
+    assert isinstance(other, int)
+    k = int(other)
+    lo, hi = base.lo, base.hi
+    relation = _COMPARISONS[op][0 if truth else 1]
+    if relation is Op.EQ:
+        if base.kinds == {"int"}:
+            return of_values((k,)) if (lo is None or lo <= k) and (hi is None or k <= hi) else None
+        lo, hi = k, k
+    elif relation is Op.NE:
+        lo = k + 1 if lo == k else lo
+        hi = k - 1 if hi == k else hi
+    elif relation in (Op.LT, Op.LE):
+        top = k - 1 if relation is Op.LT else k
+        hi = top if hi is None else min(hi, top)
+    else:
+        bottom = k + 1 if relation is Op.GT else k
+        lo = bottom if lo is None else max(lo, bottom)
+    if lo is not None and hi is not None and lo > hi:
+        return None  # dead code: any value will do
+    if lo is not None and lo == hi and base.kinds == {"int"}:
+        return of_values((lo,))
+    return AbsVal(None, base.kinds, lo, hi)
+
+
+def _holds(op: Op, value: Value, other: Value) -> bool | None:
+    try:
+        if op is Op.TRUTH:
+            return bool(value)
+        args = (value,) if op is Op.HASKEY else (value, other)
+        return bool(apply(op, other if op is Op.HASKEY else None, args))
+    except (*FAULTS, TooWide):
+        return None
+
+
+def _meet(fact: AbsVal, known: AbsVal | None) -> AbsVal:
+    """What both say; `fact` alone where they contradict each other, which is dead code."""
+    if known is None or known is fact or known == fact:
+        return fact
+    defined = fact.defined or known.defined
+    if fact.values is not None or known.values is not None:
+        small, large = (fact, known) if fact.values is not None else (known, fact)
+        assert small.values is not None
+        if large.values is not None:
+            keys = {value_key(v) for v in large.values}
+            kept = [v for v in small.values if value_key(v) in keys]
+        else:
+            kept = [v for v in small.values if not isinstance(v, int) or _inside(int(v), large)]
+        return of_values(kept, defined) if kept else fact
+    if not (fact.is_integral and known.is_integral):
+        return fact
+    lo = fact.lo if known.lo is None else known.lo if fact.lo is None else max(fact.lo, known.lo)
+    hi = fact.hi if known.hi is None else known.hi if fact.hi is None else min(fact.hi, known.hi)
+    if lo is not None and hi is not None and lo > hi:
+        return fact
+    return AbsVal(None, fact.kinds & known.kinds or fact.kinds, lo, hi, defined)
+
+
+def _inside(value: int, fact: AbsVal) -> bool:
+    return (fact.lo is None or fact.lo <= value) and (fact.hi is None or value <= fact.hi)
+
+
+def _forward(
+    graph: Graph, facts: Sequence[AbsVal], cone: Sequence[Node], contexts: Mapping[int, Context]
+) -> dict[int, AbsVal]:
+    """What each node can be where it is used."""
+    out: dict[int, AbsVal] = {}
+    for node in cone:
+        here = contexts[node.id]
+        if node.op is Op.INPUT:
+            assert isinstance(node.attr, str)
+            value = of_domain(graph.inputs[node.attr].domain)
+        elif node.op is Op.CONST:
+            value = facts[node.id]
+        else:
+            value = _meet(
+                facts[node.id],
+                transfer(node, [_meet(out[a.id], here.get(a.id)) for a in node.args]),
+            )
+        out[node.id] = _meet(value, here.get(node.id))
+    return out

@@ -1,0 +1,211 @@
+"""The readings of a program under pins, side by side in one graph over inputs and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from selc.ir.domain import Domain
+from selc.ir.graph import Graph, Node
+from selc.ir.op import Op
+from selc.ir.program import Guard, Program, Site
+from selc.ir.residual import Pin
+from selc.ir.value import Value, value_key
+from selc.passes.depend import batch_mask, masks
+from selc.passes.rebuild import empty_like
+
+Copies = dict[int, Node]
+"""Node id of G0 -> its copy in one reading."""
+
+
+@dataclass(slots=True)
+class Readings:
+    """G0 copied once per reading; copies that agree are one node."""
+
+    program: Program
+    pins: Mapping[str, Pin]
+    graph: Graph
+    leaves: Copies
+    _pinned: Copies = field(default_factory=dict)
+    _adaptive: Copies = field(default_factory=dict)
+    _real: Copies = field(default_factory=dict)
+
+    def pinned(self, nodes: Sequence[Node]) -> list[Node]:
+        """Reading (a): every pinned site overwritten."""
+        return copy(self.program.graph, self.graph, nodes, self._pinned, self.leaves)
+
+    def copy_of(self, node: Node) -> Node | None:
+        """The copy of a node in reading (a), if it was made."""
+        return self._pinned.get(node.id)
+
+    def real(self, nodes: Sequence[Node]) -> list[Node]:
+        """The unpinned program on the actual inputs."""
+        return copy(self.program.graph, self.graph, nodes, self._real, {})
+
+    def adaptive(self, nodes: Sequence[Node]) -> list[Node]:
+        """Reading (b): no pin, but the choices at their own sites are those of (a)."""
+        return copy(self.program.graph, self.graph, nodes, self._adaptive, self._choices())
+
+    def mixed(self, nodes: Sequence[Node], between: Sequence[Node]) -> list[Node]:
+        """What stands between a pin and a choice, and the choices, from (a), the rest real."""
+        over = self._choices()
+        over.update(zip([n.id for n in between], self.pinned(between), strict=True))
+        return copy(self.program.graph, self.graph, nodes, {}, over)
+
+    def _choices(self) -> Copies:
+        """What reading (b) overwrites: the sites of the choices, and what guards see as results."""
+        chosen: dict[str, Node] = {}
+        over: Copies = {}
+        for p in self.program.points:
+            if p.role == "aux":
+                continue
+            chosen[p.name] = value = self.pinned([p.node])[0]
+            for name in p.sites:
+                for mark in self.program.sites[name].marks:
+                    over.setdefault(mark.node.id, value)
+        for node in self.program.graph.nodes:
+            if node.op is Op.MARK and isinstance(node.attr, tuple) and node.attr[:1] == ("result",):
+                value_of = chosen.get(str(node.attr[1]))
+                if value_of is not None:
+                    over[node.id] = value_of
+        return over
+
+
+def read(program: Program, pins: Mapping[str, Pin]) -> Readings:
+    """Prepare the readings: one leaf per pin, one constant or fixed cone per free pin."""
+    graph = empty_like(program.graph)
+    leaves: Copies = {}
+    for name in sorted(pins):
+        pin = pins[name]
+        if pin.at is not None:
+            leaf = _fixed(program, graph, pin.site, pin.at)
+        elif pin.free:
+            leaf = graph.const(pin.constant)
+        else:
+            assert pin.parameter is not None
+            leaf = graph.input(pin.parameter, "pin", domain_of(pin))
+        leaves.update({mark.node.id: leaf for mark in pin.site.marks})
+    return Readings(program, pins, graph, leaves)
+
+
+def domain_of(pin: Pin) -> Domain:
+    """What a parameter ranges over: candidates, then offers."""
+    found = pin.candidates
+    if found.values is None:
+        assert found.span is not None
+        lo, hi, step = found.span
+        inside = Domain(lo, hi, step)
+        extra = tuple(v for v in pin.offered if v not in inside)
+        return Domain(values=(*inside, *extra)) if extra else inside
+    return Domain(values=tuple({value_key(v): v for v in (*found.values, *pin.offered)}.values()))
+
+
+def copy(
+    old: Graph, new: Graph, nodes: Sequence[Node], done: Copies, over: Mapping[int, Node]
+) -> list[Node]:
+    """Copy the cones of some nodes, with some nodes replaced; marks are looked through."""
+    missing = [n for n in nodes if n.id not in done]
+    todo = [n for n in missing if n.id not in over]
+    wanted: set[int] = {n.id for n in missing}
+    seen = set(wanted)
+    while todo:
+        for a in todo.pop().args:
+            if a.id not in seen and a.id not in done:
+                seen.add(a.id)
+                if a.id not in over:
+                    todo.append(a)
+    for i in sorted(seen):
+        node = old.nodes[i]
+        replaced = over.get(i)
+        if replaced is not None:
+            done[i] = replaced
+        elif node.op is Op.MARK:
+            done[i] = done[node.args[0].id]
+        else:
+            done[i] = made = new.add(
+                node.op, *[done[a.id] for a in node.args], attr=node.attr, site=node.site
+            )
+            span = old.origin.get(i)
+            if span is not None and node.args:
+                new.origin.setdefault(made.id, span)
+    return [done[n.id] for n in nodes]
+
+
+def site_value(graph: Graph, site: Site, nodes: Sequence[Node], paths: Sequence[Node]) -> Node:
+    """The value of a site, given copies of its marks: that of the last one that is reached."""
+    if len(nodes) == 1:
+        return nodes[0]
+    value = graph.add(Op.FAIL)
+    for node, path in zip(nodes, paths, strict=True):
+        value = graph.select(path, node, value)
+    return value
+
+
+def _fixed(program: Program, new: Graph, site: Site, at: Mapping[str, Value]) -> Node:
+    """The unpinned value of a site with the batch held at one point."""
+    over = {
+        node.id: new.const(at[node.attr])
+        for node in program.graph.nodes
+        if node.op is Op.INPUT and isinstance(node.attr, str) and node.attr in at
+    }
+    done: Copies = {}
+    nodes = copy(program.graph, new, [m.node for m in site.marks], done, over)
+    paths = copy(program.graph, new, [m.path for m in site.marks], done, over)
+    value = site_value(new, site, nodes, paths)
+    _, reads = masks(new)
+    assert not reads[value.id] & batch_mask(new, program.scope), site.name
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where G0's nodes stand relative to the pins and the choices."""
+
+    above: frozenset[int]  # strict ancestors of a pin that are no plain inputs
+    pins: frozenset[int]
+    between: frozenset[int]  # strict descendants of a pin that a bits or neutral point reads
+
+    def hides(self, guard: Guard) -> tuple[bool, bool]:
+        """Whether a guard needs the mixed reading, and whether it may be vacuous without one.
+
+        It needs it if it reads a value between pin and point, and by another way a real value that
+        a pin hides. Reading only what stands above pins, it may ask about a choice that was not
+        taken; a condition without alternatives asks about the real batch alone, whatever was taken.
+        """
+        seen: set[int] = set()
+        passes = reaches = above = chooses = False
+        todo = [guard.path, guard.cond]
+        while todo:
+            node = todo.pop()
+            if node.id in seen:
+                continue
+            seen.add(node.id)
+            if node.id in self.between:
+                passes = True
+                continue
+            reaches |= node.id in self.pins
+            above |= node.id in self.above
+            chooses |= node.op is Op.SELECT
+            todo.extend(node.args)
+        unseen = above and chooses and not passes and not reaches and guard.origin != "partial"
+        return passes and (above or reaches), unseen
+
+
+def layout(program: Program, pins: Mapping[str, Pin]) -> Layout:
+    """Find what stands above the pins, and between them and the choices."""
+    graph = program.graph
+    marks = {m.node.id: m.node for pin in pins.values() if not pin.free for m in pin.site.marks}
+    above = {n.id for n in graph.cone([a for m in marks.values() for a in m.args]) if not _plain(n)}
+    chosen = {n.id for n in graph.cone([p.node for p in program.points if p.role != "aux"])}
+    below: set[int] = set()
+    for node in graph.nodes:
+        if any(a.id in marks or a.id in below for a in node.args):
+            below.add(node.id)
+    return Layout(frozenset(above), frozenset(marks), frozenset(below & chosen))
+
+
+def _plain(node: Node) -> bool:
+    """Whether the node is an input, a constant, or a name for one."""
+    while node.op is Op.MARK:
+        node = node.args[0]
+    return node.op in (Op.INPUT, Op.CONST, Op.FAIL)

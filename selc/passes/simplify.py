@@ -1,0 +1,88 @@
+"""The passes in their order, repeated until nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from selc.ir.graph import Graph, Node
+from selc.ir.value import value_key
+from selc.passes.context import context
+from selc.passes.dce import dce
+from selc.passes.enumerate import enumerate_points
+from selc.passes.fold import fold
+from selc.passes.gvn import gvn
+from selc.passes.peval import peval
+from selc.passes.ranges import ranges
+from selc.passes.rebuild import Images, compose
+from selc.passes.table import table
+
+Run = Callable[[Graph, Sequence[Node], Sequence[Node]], tuple[Graph, Images]]
+Check = Callable[[str, Graph, Sequence[Node], Graph, Images], None]
+"""Called after each pass: its name, the graph and roots before, the graph after, the images."""
+
+
+class Pass(NamedTuple):
+    """A pass and the name by which it can be skipped."""
+
+    name: str
+    run: Run
+
+
+PASSES: Final = (
+    Pass("peval", peval),
+    Pass("gvn", gvn),
+    Pass("fold", fold),
+    Pass("table", table),
+    Pass("ranges", ranges),
+    Pass("context", context),
+    Pass("enumerate", enumerate_points),
+    Pass("dce", dce),
+)
+"""In the order in which they run. Each may be left out; the result is only less simple."""
+
+ROUNDS: Final = 3
+
+
+def simplify(
+    graph: Graph,
+    roots: Sequence[Node],
+    skip: frozenset[str] = frozenset(),
+    given: Sequence[Node] = (),
+    check: Check | None = None,
+) -> tuple[Graph, Images]:
+    """A simpler graph, and the image of every node that is still read in it.
+
+    On every valuation of the declared domains on which the `given` conditions hold, the image of a
+    root has the value of the root wherever that is defined. The image of any other node is equal
+    to it where the roots use it. Guards are never premises: an undefined value may become a
+    defined one because what guards it is kept apart.
+    """
+    every = [*roots, *given]
+    images: Images = {n: n for n in graph.cone(every)}
+    for _ in range(ROUNDS):
+        before = _shape(graph, [images[r] for r in every])
+        for step in PASSES:
+            if step.name in skip:
+                continue
+            now = [images[r] for r in every]
+            made, moved = step.run(graph, now, [images[g] for g in given])
+            if check is not None:
+                check(step.name, graph, now, made, moved)
+            images = compose(images, moved)
+            graph = made
+        if _shape(graph, [images[r] for r in every]) == before:
+            break
+    return graph, images
+
+
+def _shape(graph: Graph, roots: Sequence[Node]) -> list[object]:
+    """Equal for equal cones."""
+    cone = graph.cone(roots)
+    number = {n.id: k for k, n in enumerate(cone)}
+    out: list[object] = [
+        (n.op, tuple([number[a.id] for a in n.args]), value_key(n.attr) if n.is_const else n.attr)
+        for n in cone
+    ]
+    out.append([number[r.id] for r in roots])
+    return out
