@@ -120,6 +120,8 @@ def moe(
     else:
         tile = default_tile(device, model, experts, group, num_tokens)
 
+    block_m, group_m = tile.block_m, tile.group_m
+    warps, stages = tile.warps, tile.stages
     kernel = "triton"
     if grouped:
         pairs = num_tokens * model.topk
@@ -136,31 +138,27 @@ def moe(
 
     naive = parallel.expert == 1 and 4 * num_tokens * model.topk <= model.experts and not grouped
     gate_up = Gemm(
-        BLOCK_SIZE_M=tile.block_m,
+        BLOCK_SIZE_M=block_m,
         BLOCK_SIZE_N=gate_up_n,
         BLOCK_SIZE_K=gate_up_k,
-        GROUP_SIZE_M=tile.group_m,
+        GROUP_SIZE_M=group_m,
         SPLIT_K=1,
-        num_warps=tile.warps,
-        num_stages=tile.stages,
+        num_warps=warps,
+        num_stages=stages,
     )
     down = Gemm(
-        BLOCK_SIZE_M=tile.block_m,
+        BLOCK_SIZE_M=block_m,
         BLOCK_SIZE_N=down_n,
         BLOCK_SIZE_K=down_k,
-        GROUP_SIZE_M=tile.group_m,
+        GROUP_SIZE_M=group_m,
         SPLIT_K=1,
-        num_warps=tile.warps,
-        num_stages=tile.stages,
+        num_warps=warps,
+        num_stages=stages,
     )
     check(device, model, kernel, group, gate_up, model.hidden)
     check(device, model, kernel, group, down, shard)
-    return Launch(
-        kernel=kernel,
-        gate_up=gate_up,
-        down=down,
-        expert_assignment="naive" if naive else "sorted",
-    )
+    expert_assignment = "naive" if naive else "sorted"
+    return Launch(kernel=kernel, gate_up=gate_up, down=down, expert_assignment=expert_assignment)
 
 
 def is_grouped(model: Model) -> bool:

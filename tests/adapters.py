@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from selc.diag.diagnostic import Refused, Sink
 from selc.ir.graph import Graph, Node
 from selc.ir.program import Program
 
@@ -27,20 +28,20 @@ def lower(source: Path, facts: Sequence[Path]) -> Program:
     Raises:
         Refused: the source or the facts are wrong or not supported.
     """
-    try:
-        from selc.driver.pipeline import lower_target
-    except ImportError as error:
-        raise Missing(f"no front end: {error}") from error
-    program: Program = lower_target(str(source), tuple(facts))
-    return program
+    from selc.frontend.facts import load_facts
+    from selc.frontend.lower import lower as lower_target
+
+    sink = Sink()
+    stated = load_facts(facts, sink)
+    if sink.has_errors:
+        raise Refused(*sink)
+    return lower_target(str(source), stated, (), sink)
 
 
 def passes() -> list[tuple[str, Pass]]:
     """The simplifying passes in the order in which the driver runs them."""
-    try:
-        from selc.driver.pipeline import PASSES
-    except ImportError as error:
-        raise Missing(f"no passes: {error}") from error
+    from selc.passes.simplify import PASSES
+
     return [(each.name, each.run) for each in PASSES]
 
 

@@ -220,10 +220,7 @@ class Call:
             if declared.kind == "knob":
                 out[name] = program.settings.get(name, declared.domain[0])
                 continue
-            first, *rest = program.parameters.get(name, name).split(".")
-            value = bound.arguments[first]
-            for part in rest:
-                value = getattr(value, part)
+            value = _argument(bound.arguments, name)
             out[name] = value
         return out
 
@@ -241,6 +238,19 @@ class Call:
             agree = set(want) == set(got) and all(equal(want[k], got[k]) for k in want)
         if not agree:
             raise Failure(f"{self.line}\n  expected {want}\n  {who}: {got}")
+
+
+def _argument(arguments: Mapping[str, Any], name: str) -> Any:
+    """The value of an input: a parameter, a field of one, or a field by its bare name."""
+    first, *rest = name.split(".")
+    if not rest and first not in arguments:
+        records = [a for a in arguments.values() if dataclasses.is_dataclass(a)]
+        (holder,) = [r for r in records if name in {f.name for f in dataclasses.fields(r)}]
+        return getattr(holder, name)
+    value = arguments[first]
+    for part in rest:
+        value = getattr(value, part)
+    return value
 
 
 def interpreted(program: Program, inputs: Mapping[str, object]) -> dict[str, object] | None:
