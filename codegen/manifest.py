@@ -1,0 +1,66 @@
+"""`manifest.json`: what the driver knows, what was emitted, and the hash of both.
+
+`hash` names the selector: SHA-256 over the canonical JSON of all entries but `hash`, `native`,
+`files` and `seal`, so that it is the same with and without a compiler. `seal` covers everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from selc.codegen.spec import SelectorSpec
+from selc.ir.value import Symbol, to_json
+
+OUTSIDE: Final = frozenset({"hash", "native", "files", "seal"})
+
+
+def canonical(data: object) -> bytes:
+    """JSON text that depends on the content alone."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), default=_plain).encode()
+
+
+def selector_hash(manifest: Mapping[str, Any]) -> str:
+    """The name of the selector that a manifest describes."""
+    kept = {k: v for k, v in manifest.items() if k not in OUTSIDE}
+    return hashlib.sha256(canonical(kept)).hexdigest()
+
+
+def seal(manifest: Mapping[str, Any]) -> str:
+    """The digest over everything but the seal itself."""
+    return hashlib.sha256(canonical({k: v for k, v in manifest.items() if k != "seal"})).hexdigest()
+
+
+def describe(spec: SelectorSpec) -> dict[str, Any]:
+    """The driver's entries with those of code generation, without hash, files and seal."""
+    manifest: dict[str, Any] = json.loads(canonical(spec.manifest))
+    manifest.setdefault("format", 1)
+    manifest["runtime"] = {
+        "guards": [
+            {"index": i, "when": "every call" if i in spec.checked else "settled for legal tuples"}
+            for i in range(len(spec.residual.guards))
+        ],
+        "assumes": ["every call"] * len(spec.residual.assumes),
+        "parameters": [spec.public_name(p) for p in spec.residual.parameters],
+    }
+    return manifest
+
+
+def finished(
+    manifest: Mapping[str, Any], digest: str, native: Mapping[str, Any], files: Mapping[str, bytes]
+) -> str:
+    """The text of the file."""
+    whole: dict[str, Any] = {**manifest, "hash": digest, "native": dict(native)}
+    whole["files"] = {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)}
+    whole["seal"] = seal(whole)
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, (tuple, Symbol)):
+        return to_json(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    return str(value)
