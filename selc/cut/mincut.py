@@ -20,7 +20,7 @@ def min_vertex_cut(
     sources: Sequence[int],
     sinks: Sequence[int],
 ) -> VertexCut | None:
-    """The cheapest set of weighted vertices on every path from a source to a sink; None if there is none.
+    """The cheapest weighted vertices that meet every path from a source to a sink, or None.
 
     Vertices without a weight cannot be cut. Of all cheapest sets it is the one closest to the
     sinks: the vertices whose far side reaches a sink in the residual network and whose near side
@@ -30,7 +30,7 @@ def min_vertex_cut(
     from networkx.algorithms.flow import boykov_kolmogorov
 
     infinite = sum(weight.values()) + 1
-    network = nx.DiGraph()
+    network: nx.DiGraph[object] = nx.DiGraph()
     vertices: dict[int, None] = {}
     for u, v in edges:
         vertices[u] = vertices[v] = None
@@ -49,14 +49,14 @@ def min_vertex_cut(
     flow = residual.graph["flow_value"]
     if flow >= infinite:
         return None
-    behind = {"sink"}
-    todo = ["sink"]
+    behind: set[object] = {"sink"}
+    todo: list[object] = ["sink"]
     while todo:
-        v = todo.pop()
-        for u in residual.pred[v]:
-            edge = residual[u][v]
-            if u not in behind and edge["flow"] < edge["capacity"]:
-                behind.add(u)
-                todo.append(u)
+        at = todo.pop()
+        for before in residual.pred[at]:
+            edge = residual[before][at]
+            if before not in behind and edge["flow"] < edge["capacity"]:
+                behind.add(before)
+                todo.append(before)
     cut = frozenset(v for v in vertices if (v, 1) in behind and (v, 0) not in behind)
     return VertexCut(cut, int(flow))

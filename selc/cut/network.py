@@ -17,7 +17,7 @@ _SEARCH: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """What is known of G0's nodes: an equivalent of each that is still read, and what that reads."""
+    """For each node of G0 an equivalent that is still read, and what that reads."""
 
     images: Mapping[Node, Node]
     reads: Sequence[int]  # by id of the image

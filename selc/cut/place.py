@@ -118,7 +118,7 @@ class _Search:
         return None
 
     def cut(self, now: _Step, first: bool = False) -> list[Pin]:
-        """Sites that stop what still gets through, cheapest first by what R proves, then by less."""
+        """Sites that stop what still gets through, by what R proves, or else by structure."""
         still = frozenset(m.node.id for p in now.pins.values() for m in p.site.marks)
         known = proved(now.left.graph, now.left.images, self.program.scope)
         for knowledge in (known, None):
@@ -215,17 +215,21 @@ class _Search:
         )
 
     def alone(self) -> tuple[Graph, Images, dict[str, Node]]:
-        """Every site's value by itself, simplified under the assumes: equal wherever it is defined."""
+        """Every site's value by itself, simplified under the assumes."""
         if self._alone is None:
-            source = self.program.graph
-            graph = _fork(source)
+            graph, copies = _fork(self.program.graph)
             values = {
-                s.name: site_value(graph, s, [m.node for m in s.marks], [m.path for m in s.marks])
+                s.name: site_value(
+                    graph,
+                    s,
+                    [copies[m.node.id] for m in s.marks],
+                    [copies[m.path.id] for m in s.marks],
+                )
                 for s in self.program.sites.values()
                 if s.marks
             }
             given = [
-                graph.select(g.path, g.cond, graph.const(True))
+                graph.select(copies[g.path.id], copies[g.cond.id], graph.const(True))
                 for g in self.program.guards
                 if g.kind == "assume"
             ]
@@ -285,11 +289,12 @@ def _paid(pins: Mapping[str, Pin]) -> int:
     return sum(not p.free for p in pins.values())
 
 
-def _fork(graph: Graph) -> Graph:
-    """The same nodes, in a graph to which others can be added."""
+def _fork(graph: Graph) -> tuple[Graph, list[Node]]:
+    """The same nodes, by id, in a graph to which others can be added."""
     out = Graph()
     out.inputs.update(graph.inputs)
+    made: list[Node] = []
     for node in graph.nodes:
-        copied = out.add(node.op, *node.args, attr=node.attr, site=node.site)
-        assert copied.id == node.id
-    return out
+        args = [made[a.id] for a in node.args]
+        made.append(out.add(node.op, *args, attr=node.attr, site=node.site))
+    return out, made

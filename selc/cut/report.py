@@ -41,7 +41,7 @@ def no_cut(program: Program, net: Network, market: Market) -> Refused:
             message,
             span,
             notes=tuple(notes),
-            help="mark the field `neutral` if it cannot move a request's bits, narrow the range of the "
-            "input, derive the choice from a coarser value, or raise --max-candidates",
+            help="mark the field `neutral` if it cannot move a request's bits, narrow the range of "
+            "the input, derive the choice from a coarser value, or raise --max-candidates",
         )
     )

@@ -15,7 +15,6 @@ from selc.ir.absval import INTEGRAL, AbsVal
 from selc.ir.graph import Graph, Node
 from selc.ir.op import Op
 
-
 _INT: Final = frozenset({"int"})
 _BOOL: Final = frozenset({"bool"})
 _ROUNDING: Final = frozenset({Op.INT, Op.CEIL, Op.FLOOR, Op.TRUNC, Op.ROUND, Op.POS})

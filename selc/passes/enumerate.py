@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Final
@@ -156,8 +156,8 @@ def _bits(cluster: Cluster) -> list[int]:
 def _suspects(
     cluster: Cluster,
     nodes: Sequence[Node],
-    columns: dict[int, Column],
-    moved: dict[int, int],
+    columns: Mapping[int, Column],
+    moved: Mapping[int, int],
     setting: _Setting,
 ) -> _Suspects:
     out = _Suspects()
@@ -171,14 +171,15 @@ def _suspects(
             out.constants.append(node)
         if first is not node and not setting.reads[first.id] & ~setting.reads[node.id]:
             out.pairs.append((node, first))
-        idle = setting.reads[node.id] & ~moved[node.id]
-        killed = idle if node.id in setting.roots else 0
-        for a in node.args:
-            killed |= idle & moved.get(a.id, 0)
-        if cluster.size <= FULL:
-            killed = idle
-        if killed and len(out.drops) < _MAX_DROPS:
+        killed = idle = setting.reads[node.id] & ~moved[node.id]
+        if cluster.size > FULL and node.id not in setting.roots:
+            killed = 0
+            for a in node.args:
+                killed |= idle & moved.get(a.id, 0)
+        if killed:
             out.drops.append((node, killed))
+    out.drops.sort(key=lambda d: (d[0].id not in setting.roots, -d[0].id))
+    del out.drops[_MAX_DROPS:]
     return out
 
 
@@ -186,44 +187,57 @@ def _confirm(
     graph: Graph,
     cluster: Cluster,
     suspects: _Suspects,
-    columns: dict[int, Column],
+    columns: Mapping[int, Column],
     setting: _Setting,
     findings: _Findings,
 ) -> None:
+    """Keep of the suspects what holds on every point."""
     admitted = _admitted(graph, cluster, setting)
-    if admitted is not None:
-        if not any(admitted):
-            return
-        visible = {k: tuple(compress(c, admitted)) for k, c in columns.items()}
-    else:
-        visible = columns
+    if admitted is not None and not any(admitted):
+        return
+    themselves = {n.id for n in graph.cone(setting.given)}
+
+    def flags(node: Node) -> list[bool] | None:
+        """The points that count for a node; a premise does not simplify itself."""
+        return None if node.id in themselves else admitted
+
+    def column(node: Node, chosen: list[bool] | None) -> Column:
+        full = columns[node.id]
+        return full if chosen is None else tuple(compress(full, chosen))
+
     for node in suspects.constants:
-        defined = [v for v in visible[node.id] if v is not UNDEF]
-        if node.op is Op.OK and not all(visible[node.id]):
-            continue
-        if len(set(map(value_key, defined[:2]))) <= 1 and _constant(defined):
+        values = column(node, flags(node))
+        defined = [v for v in values if v is not UNDEF]
+        if _constant(defined) and (node.op is not Op.OK or all(values)):
             findings.constants[node.id] = defined[0] if defined else UNDEF
     for node, other in suspects.pairs:
-        if node.id not in findings.constants and same_column(visible[node.id], visible[other.id]):
+        chosen = flags(node)
+        if node.id not in findings.constants and same_column(
+            column(node, chosen), column(other, chosen)
+        ):
             findings.merged[node.id] = other
-    bits = _bits(cluster)
     for node, killed in suspects.drops:
-        if node.id in findings.constants or node.id in findings.merged:
-            continue
-        idle = 0
-        for k, bit in enumerate(bits):
-            if killed & bit and _idle(
-                columns[node.id], cluster.stride(k), len(cluster.domains[k]), admitted
-            ):
-                idle |= bit
-        if idle and admitted is not None and idle.bit_count() > 1:
-            idle &= -idle  # with points left out, two idle inputs need not be idle together
-        if idle:
-            findings.dropped[node.id] = idle
+        if node.id not in findings.constants and node.id not in findings.merged:
+            idle = _idle_inputs(cluster, columns[node.id], killed, flags(node))
+            if idle:
+                findings.dropped[node.id] = idle
+
+
+def _idle_inputs(
+    cluster: Cluster, column: Column, killed: int, admitted: Sequence[bool] | None
+) -> int:
+    """Which of some inputs can be held at their first values without changing a column."""
+    out = 0
+    for k, bit in enumerate(_bits(cluster)):
+        if killed & bit and _idle(column, cluster.stride(k), len(cluster.domains[k]), admitted):
+            out |= bit
+            if admitted is not None:
+                break  # with points left out, two idle inputs need not be idle together
+    return out
 
 
 def _admitted(graph: Graph, cluster: Cluster, setting: _Setting) -> list[bool] | None:
-    """For every point whether the premises that read only these inputs hold; None if there are none."""
+    """For every point whether the premises on these inputs hold; None if there are none."""
     given = [g for g in setting.given if not setting.reads[g.id] & ~cluster.mask]
     if not given:
         return None

@@ -43,7 +43,7 @@ def decide(
     of_args: Sequence[AbsVal],
     of: Sequence[int],
 ) -> Node:
-    """The image of a node, given what it and its arguments can be, and divisors of the arguments."""
+    """The image of a node, given what it and its arguments can be, and divisors of these."""
     op = node.op
     if op in (Op.CONST, Op.FAIL):
         return keep(new, node, args)

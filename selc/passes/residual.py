@@ -1,4 +1,4 @@
-"""R: the program with every pin replaced by a parameter, simplified for all their values at once."""
+"""R: the program with parameters for pins, simplified for all their values at once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from selc.ir.graph import Graph, Node
 from selc.ir.program import Guard, Program
 from selc.ir.residual import Pin, Residual, ResidualGuard
-from selc.passes.rebuild import Images, empty_like
 from selc.passes.readings import Readings, layout, read
+from selc.passes.rebuild import Images, empty_like
 from selc.passes.simplify import simplify
 
 

@@ -100,11 +100,11 @@ def sample(cluster: Cluster) -> Sample:
     state = 12345
     bases = [tuple(0 for _ in domains), tuple(len(d) - 1 for d in domains)]
     for _ in range(_BASES):
-        base = []
+        spread = []
         for d in domains:
             state = (state * 1103515245 + 12345) & 0x7FFFFFFF
-            base.append((state >> 8) % len(d))
-        bases.append(tuple(base))
+            spread.append((state >> 8) % len(d))
+        bases.append(tuple(spread))
     points: list[Row] = []
     pairs: list[tuple[int, int, int]] = []
     for base in bases:
