@@ -21,6 +21,7 @@ from selc.frontend.values import (
     ListObj,
     Method,
     ModuleV,
+    Obj,
     Opaque,
     Ref,
     Tup,
@@ -32,6 +33,7 @@ from selc.ir.value import Symbol
 
 DICT_METHODS = frozenset({"get", "update", "pop", "setdefault", "copy", "keys", "values", "items", "clear", "popitem"})
 LIST_METHODS = frozenset({"append", "extend", "copy", "index", "count", "insert", "pop", "add", "remove", "sort", "reverse", "clear", "union", "discard", "issubset"})
+ROW = "it is a row of a table"
 NUMBER_METHODS = frozenset({"bit_length", "is_integer", "item"})
 
 
@@ -342,22 +344,35 @@ def _rows(cx: Lowering, st: State, e: ast.AST, entries: dict[object, Entry], key
             keys = list(entries)
             return Tup(tuple(_column(cx, e, keys, list(column), key) for column in columns), tuples[0].fields)
     objs = [cx.obj(st, v, e) for v in values if isinstance(v, Ref)]
-    dicts = [o for o in objs if isinstance(o, DictObj) and not o.unknown]
-    if len(dicts) != len(values):
+    if len(objs) != len(values):
         return None
-    flat = all(
-        isinstance(x.value, Node) and x.value.is_const and x.present is cx.true for d in dicts for x in d.entries.values()
-    )
-    if not flat:
+    row = _flat_row(cx, e, entries, objs, key)
+    if row is None:
         return None
-    row: dict[object, Entry] = {}
-    for name in {n: None for d in dicts for n in d.entries}:
-        having = [(k, d.entries[name].value) for k, d in zip(entries, dicts, strict=True) if name in d.entries]
+    first = objs[0]
+    if all(isinstance(o, DictObj) and not o.unknown for o in objs):
+        return cx.heap.new(st, DictObj(row, frozen=ROW))
+    if isinstance(first, InstObj) and all(isinstance(o, InstObj) and o.cls is first.cls for o in objs):
+        return cx.heap.new(st, InstObj(first.cls, {str(k): v for k, v in row.items()}, ROW, first.name))
+    return None
+
+
+def _flat_row(
+    cx: Lowering, e: ast.AST, entries: dict[object, Entry], objs: list[Obj], key: Node
+) -> dict[object, Entry] | None:
+    tables = [o.entries if isinstance(o, DictObj) else o.fields if isinstance(o, InstObj) else None for o in objs]
+    rows: list[dict[object, Entry]] = [dict(t) for t in tables if t is not None]
+    flat = all(isinstance(x.value, Node) and x.value.is_const and x.present is cx.true for r in rows for x in r.values())
+    if len(rows) < len(objs) or not flat:
+        return None
+    out: dict[object, Entry] = {}
+    for name in {n: None for r in rows for n in r}:
+        having = [(k, r[name].value) for k, r in zip(entries, rows, strict=True) if name in r]
         present = cx.true
-        if len(having) < len(dicts):
+        if len(having) < len(rows):
             present = cx.graph.fold(Op.HASKEY, key, attr=tuple(k for k, _ in having))
-        row[name] = Entry(present, _column(cx, e, [k for k, _ in having], [v for _, v in having], key))
-    return cx.heap.new(st, DictObj(row, frozen="it is a row of a table"))
+        out[name] = Entry(present, _column(cx, e, [k for k, _ in having], [v for _, v in having], key))
+    return out
 
 
 def _column(cx: Lowering, e: ast.AST, keys: list[object], column: list[V], key: Node) -> V:

@@ -102,6 +102,9 @@ def invoke(cx: Lowering, st: State, e: ast.expr, callee: V, args: tuple[V, ...],
         case Choice():
             return expr.each(cx, st, callee, lambda s, v: invoke(cx, s, e, v, args, kwargs))
         case Func():
+            model = library.ENGINE_MODELS.get(callee.qualname)
+            if model is not None and isinstance(e, ast.Call):
+                return model(cx, st, e, args, kwargs)
             return inline(cx, st, e, callee, args, kwargs)
         case Bound():
             return inline(cx, st, e, callee.func, (callee.self, *args), kwargs)

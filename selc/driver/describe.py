@@ -1,0 +1,327 @@
+"""What was decided, as the JSON of the contract, the manifest, and the specification of a selector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from selc.ir.value import kind_of, to_json
+
+if TYPE_CHECKING:
+    from selc.codegen.spec import SelectorSpec
+    from selc.diag.span import Span
+    from selc.driver.pipeline import Decided
+    from selc.ir.graph import Graph, Node
+    from selc.ir.program import Guard
+    from selc.ir.residual import Candidates, Pin
+    from selc.ir.value import Value
+    from selc.vra.verdict import Counterexample
+
+FORMAT = 1
+
+
+def location(span: Span) -> dict[str, Any]:
+    """A place as JSON; columns from 1."""
+    return {"path": span.path, "line": span.line, "column": span.column}
+
+
+def knob_order(decided: Decided) -> list[str]:
+    """The free knobs: those of the facts' inputs in their order, then the others."""
+    stated = [k for k in decided.facts.inputs if k in decided.residual.knobs]
+    return stated + sorted(k for k in decided.residual.knobs if k not in stated)
+
+
+def columns(decided: Decided) -> list[int]:
+    """Where the contract's columns (pins by name, knobs as declared) stand in the relation."""
+    names = decided.legality.parameters
+    wanted = [*[n for n in names if n not in decided.residual.knobs], *knob_order(decided)]
+    return [names.index(n) for n in wanted]
+
+
+def pins_in_order(decided: Decided) -> list[Pin]:
+    """Non-free pins by name, then free ones by name."""
+    return sorted(decided.residual.pins, key=lambda p: (p.free, p.name))
+
+
+def fixed_points(decided: Decided, pin: Pin) -> list[str]:
+    """The points that read the pinned site."""
+    if pin.parameter is not None:
+        graph = decided.residual.graph
+        leaf = [n for n in graph.nodes if n.attr == pin.parameter and n.op.value == "input"]
+        reached = _below(graph, leaf)
+        return [p.name for p, n in decided.residual.points if n.id in reached]
+    program = decided.program
+    reached = _below(program.graph, [m.node for m in pin.site.marks])
+    return [p.name for p in program.points if p.node.id in reached]
+
+
+def _below(graph: Graph, nodes: Iterable[Node]) -> set[int]:
+    reached = {n.id for n in nodes}
+    for node in graph.nodes:
+        if any(a.id in reached for a in node.args):
+            reached.add(node.id)
+    return reached
+
+
+def type_of(values: Sequence[Value]) -> str:
+    """The type of a pin's values, as Python writes it."""
+    kinds = {{"none": "None", "symbol": "str"}.get(k, k) for k in map(kind_of, values)}
+    return " | ".join(sorted(kinds, key=lambda k: (k == "None", k))) or "int"
+
+
+def candidates_json(found: Candidates) -> object:
+    """A list, or a range that says whether it is exact."""
+    if found.values is not None:
+        return [to_json(v) for v in found.values]
+    return {"range": list(found.span) if found.span is not None else None, "exact": found.exact}
+
+
+def legal_values(decided: Decided, pin: Pin) -> tuple[Value, ...]:
+    """The projection of the legal relation on a pin."""
+    if pin.parameter is None:
+        return ()
+    return decided.legality.projections[decided.legality.parameters.index(pin.parameter)]
+
+
+def counterexample(decided: Decided, found: Counterexample | None) -> dict[str, Any] | None:
+    """An input that breaks a guard, with the call to paste."""
+    if found is None:
+        return None
+    names = {p.parameter: p.name for p in decided.residual.pins if p.parameter}
+    inputs = {k: to_json(v) for k, v in found.inputs.items()}
+    call = ", ".join(f"{k}={v!r}" for k, v in inputs.items())
+    return {
+        "parameters": {names.get(k, k): to_json(v) for k, v in found.parameters.items()},
+        "inputs": inputs, "reading": found.reading, "call": f"{decided.program.function}({call})",
+    }  # fmt: skip
+
+
+def points_json(decided: Decided) -> list[dict[str, Any]]:
+    """Every selection point."""
+    fixes = {p.name: fixed_points(decided, p) for p in pins_in_order(decided)}
+    out: list[dict[str, Any]] = []
+    for point in decided.program.points:
+        found = decided.dependence[point.name]
+        entry: dict[str, Any] = {
+            "name": point.name, "role": point.role, "batch_dependent": found.batch_dependent,
+            "depends_on": list(found.depends_on),
+            "pinned_by": [name for name, points in fixes.items() if point.name in points],
+        }  # fmt: skip
+        if not found.decided:
+            entry["decided"] = False
+        out.append(entry)
+    return out
+
+
+def pins_json(decided: Decided) -> list[dict[str, Any]]:
+    """Every pin, free ones last."""
+    out: list[dict[str, Any]] = []
+    for pin in pins_in_order(decided):
+        default: object = to_json(pin.constant)
+        if not pin.free and pin.parameter is not None:
+            default = to_json(decided.default.values[pin.parameter]) if decided.default else None
+        known = pin.candidates.values or ()
+        entry: dict[str, Any] = {
+            "name": pin.name, "type": type_of(known + pin.offered),
+            "candidates": candidates_json(pin.candidates), "offered": [to_json(v) for v in pin.offered],
+            "legal": [to_json(v) for v in legal_values(decided, pin)] if not pin.free else [default],
+            "default": default, "free": pin.free, "location": location(pin.site.span),
+            "fixes": fixed_points(decided, pin),
+        }  # fmt: skip
+        if pin.free:
+            entry["proof"] = pin.proof
+            if pin.at is not None:
+                entry["default"], entry["legal"] = None, []
+                entry["at"] = {k: to_json(v) for k, v in pin.at.items()}
+        out.append(entry)
+    return out
+
+
+def knobs_json(decided: Decided) -> list[dict[str, Any]]:
+    """Every free knob with its setting."""
+    out: list[dict[str, Any]] = []
+    for name in knob_order(decided):
+        domain = decided.program.graph.inputs[name].domain
+        setting = decided.default.values[name] if decided.default else decided.program.settings.get(name)
+        out.append({"name": name, "choices": [to_json(v) for v in domain], "setting": to_json(setting)})
+    return out
+
+
+def guards_json(decided: Decided) -> list[dict[str, Any]]:
+    """Every guard with its evidence; assumes are promises and say `assumed`."""
+    verdicts = {v.index: v for v in decided.legality.guards}
+    out: list[dict[str, Any]] = []
+    for index, each in enumerate(decided.residual.guards):
+        verdict = verdicts[index]
+        entry = _guard(each.guard) | {
+            "evidence": verdict.evidence,
+            "counterexample": counterexample(decided, verdict.counterexample),
+        }
+        if each.unseen:
+            entry["unseen"] = True
+        if verdict.budget:
+            entry["budget"] = verdict.budget
+        if verdict.points:
+            entry["points"] = verdict.points
+        out.append(entry)
+    for guard, _ in decided.residual.assumes:
+        out.append(_guard(guard) | {"evidence": "assumed", "counterexample": None})
+    return out
+
+
+def _guard(guard: Guard) -> dict[str, Any]:
+    return {"kind": guard.kind, "text": guard.text, "why": guard.why, "location": location(guard.span)}
+
+
+def relation_json(decided: Decided) -> list[list[Any]] | None:
+    """The legal assignments, columns as the contract orders them."""
+    rows = decided.legality.relation
+    if rows is None:
+        return None
+    order = columns(decided)
+    return [[to_json(row[i]) for i in order] for row in rows]
+
+
+def tuple_json(decided: Decided) -> dict[str, Any] | None:
+    """The default tuple over the non-free pins."""
+    if decided.default is None:
+        return None
+    pins = {p.parameter: p.name for p in decided.residual.pins if p.parameter is not None}
+    return {pins[k]: to_json(v) for k, v in sorted(decided.default.values.items()) if k in pins}
+
+
+def assumptions(decided: Decided) -> list[str]:
+    """What has to be true outside the proof."""
+    out = list(decided.program.assumptions)
+    out.extend(f"assume: {g.text}" + (f" ({g.why})" if g.why else "") for g, _ in decided.residual.assumes)
+    return out
+
+
+def answer(decided: Decided) -> dict[str, Any]:
+    """The JSON object of `selc compile`, without artifacts, cache and timings."""
+    from selc import __version__
+
+    program, legality = decided.program, decided.legality
+    bits = [p for p in points_json(decided) if p["role"] == "bits"]
+    relation = relation_json(decided)
+    return {
+        "format": FORMAT, "selc": __version__, "target": program.target, "function": program.function,
+        "family": program.family, "scope": program.scope, "assumptions": assumptions(decided),
+        "graph": {
+            "values": len(decided.residual.graph.nodes),
+            "inputs": len([i for i in program.graph.inputs.values() if i.kind != "knob"]),
+            "selection_points": len(program.points),
+            "batch_dependent_points": sum(p["batch_dependent"] for p in bits),
+        },
+        "points": points_json(decided), "pins": pins_json(decided), "knobs": knobs_json(decided),
+        "legal": {
+            "assignments": legality.assignments, "legal": legality.legal, "evidence": legality.evidence,
+            "relation": relation if legality.legal else [],
+            "witnessed": decided.default.witnessed if decided.default else False,
+        },
+        "guards": guards_json(decided), "tuple": tuple_json(decided),
+    }  # fmt: skip
+
+
+def inputs_json(decided: Decided) -> list[dict[str, Any]]:
+    """The inputs with their domains; the examples together are one admitted call."""
+    out: list[dict[str, Any]] = []
+    for name, leaf in decided.program.graph.inputs.items():
+        if leaf.kind == "knob":
+            continue
+        entry: dict[str, Any] = {"name": name, "kind": leaf.kind}
+        if leaf.domain.values is None:
+            entry |= {"type": "int", "range": [leaf.domain.lo, leaf.domain.hi], "multiple_of": leaf.domain.step}
+        else:
+            entry |= {"type": type_of(leaf.domain.values), "values": [to_json(v) for v in leaf.domain.values]}
+        entry["example"] = to_json(decided.example.get(name, leaf.domain[0]))
+        out.append(entry)
+    return out
+
+
+def manifest(decided: Decided, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest, apart from what the code generator adds."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    from selc import __version__
+    from selc.ir.dump import dump_program, dump_residual
+    from selc.vra.thresholds import thresholds
+
+    versions = {"selc": __version__, "python": platform.python_version()}
+    for package in ("z3-solver", "networkx", "libcst"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:  # pragma: no cover  # installed with selc
+            versions[package] = "unknown"
+    legality = decided.legality
+    sites = [
+        {"name": s.name, "kind": s.kind, "location": location(s.span)} for s in decided.program.sites.values()
+    ]
+    return answer(decided) | {
+        "inputs": inputs_json(decided), "sites": sites,
+        "graph0": dump_program(decided.program), "graph": dump_residual(decided.residual),
+        "summary": answer(decided)["graph"],
+        "cut": {"pins": [p["name"] for p in pins_json(decided) if not p["free"]],
+                "free": [p["name"] for p in pins_json(decided) if p["free"]]},
+        "evidence": legality.evidence,
+        "relation": relation_json(decided),
+        "factors": [
+            {"parameters": list(f.parameters), "rows": [[to_json(v) for v in row] for row in f.rows]}
+            for f in legality.factors
+        ],
+        "thresholds": {k: [to_json(v) for v in vs] for k, vs in thresholds(decided.program, view=decided.view).items()},
+        "versions": versions, "sources": decided.program.sources, "facts": _plain(decided.program.facts),
+        "plan": dict(plan),
+    }  # fmt: skip
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return to_json(value)
+
+
+def specification(decided: Decided, plan: Mapping[str, Any]) -> SelectorSpec:
+    """What the code generator needs."""
+    from selc.codegen.spec import Argument, Factor, KnobSpec, PinSpec, SelectorSpec
+
+    inputs = decided.program.graph.inputs
+    verdicts = {v.index: v.evidence for v in decided.legality.guards}
+    pins = tuple(
+        PinSpec(
+            p.name, p.parameter, type_of((p.candidates.values or ()) + p.offered), p.candidates.values or (),
+            legal_values(decided, p), p.offered,
+            p.constant if p.free else (decided.default.values[p.parameter or ""] if decided.default else None),
+            p.free, p.site.span, tuple(fixed_points(decided, p)),
+        )
+        for p in pins_in_order(decided)
+    )  # fmt: skip
+    knobs = tuple(
+        KnobSpec(n, tuple(inputs[n].domain), decided.default.values[n] if decided.default else decided.program.settings.get(n))
+        for n in knob_order(decided)
+    )
+    return SelectorSpec(
+        decided.program, decided.residual,
+        tuple(Argument(n, i.kind, i.domain) for n, i in inputs.items() if i.kind != "knob"),
+        pins, knobs, tuple(verdicts[i] for i in range(len(decided.residual.guards))),
+        _factors(decided), decided.default.values if decided.default else None,
+        manifest(decided, plan), decided.program.target,
+    )  # fmt: skip
+
+
+def _factors(decided: Decided):  # type: ignore[no-untyped-def]  # noqa: ANN202  # codegen's type, imported lazily
+    from selc.codegen.spec import Factor
+
+    out = []
+    for factor in decided.legality.factors:
+        names = set(factor.parameters)
+        guards = tuple(v.index for v in decided.legality.guards if v.parameters and set(v.parameters) <= names)
+        out.append(Factor(factor.parameters, factor.rows, guards))
+    if not decided.legality.legal and not any(not f.rows for f in out):
+        out.append(Factor((), ()))
+    return tuple(out)
+
+

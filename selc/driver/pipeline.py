@@ -1,0 +1,214 @@
+"""The pipeline: from a target and its facts to a decided selection, stage by stage.
+
+This is the only place that knows every layer. What a stage needs from above (candidates for the
+cut, what G1 reads for the dependence) is passed in as a function.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from selc.diag.diagnostic import Diagnostic, Refused, Severity, Sink
+from selc.diag.span import Span
+from selc.driver import rows
+from selc.ir.residual import Candidates
+from selc.ir.value import Value
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from selc.frontend.facts import Facts
+    from selc.ir.program import Program, Site
+    from selc.ir.residual import Residual
+    from selc.vra.default import Profile
+    from selc.vra.verdict import DefaultTuple, Legality, PointDependence
+    from selc.vra.view import View
+
+STAGES = ("frontend", "passes", "cut", "vra", "codegen")
+
+
+@dataclass(slots=True)
+class Clock:
+    """Wall time per stage, in milliseconds."""
+
+    spent: dict[str, float] = field(default_factory=dict)
+    started: float = field(default_factory=time.perf_counter)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count the time inside as the stage's."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent[name] = self.spent.get(name, 0.0) + (time.perf_counter() - begin) * 1000
+
+    def milliseconds(self) -> dict[str, float]:
+        """Every stage and the total, in tenths."""
+        out = {name: round(self.spent.get(name, 0.0), 1) for name in STAGES}
+        out["total"] = round((time.perf_counter() - self.started) * 1000, 1)
+        return out
+
+
+@dataclass(slots=True)
+class Decided:
+    """Everything that the compiler found out about a selection."""
+
+    program: Program
+    residual: Residual
+    dependence: Mapping[str, PointDependence]
+    legality: Legality
+    default: DefaultTuple | None
+    example: Mapping[str, Value]
+    view: View
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to build, apart from where it goes."""
+
+    target: str
+    facts: tuple[Path, ...]
+    roots: tuple[Path, ...]
+    max_candidates: int = 1024
+    whole_rows: bool = False
+    skip: frozenset[str] = frozenset()
+
+
+def load(plan: Plan, sink: Sink) -> tuple[Facts, Program]:
+    """The facts and G0.
+
+    Raises:
+        Refused: the source or the facts are wrong or not supported.
+    """
+    from selc.frontend.facts import load_facts
+    from selc.frontend.lower import lower
+
+    facts = load_facts(plan.facts, sink)
+    if sink.has_errors:
+        raise Refused(*sink)
+    return facts, lower(plan.target, facts, plan.roots, sink)
+
+
+def decide(plan: Plan, profile: Profile | None, sink: Sink, clock: Clock) -> Decided:
+    """Run every analysis.
+
+    Raises:
+        Refused: the input is wrong or not supported, or the batch cannot be cut off.
+    """
+    with clock.stage("frontend"):
+        facts, program = load(plan, sink)
+    from selc.vra.search import admitted_example
+    from selc.vra.view import of_program
+
+    with clock.stage("vra"):
+        view = of_program(program)
+        admitted = admitted_example(view)
+    if admitted.example is None and admitted.decided:
+        where = next((g.span for g in program.guards if g.kind == "assume"), Span(program.path, 1, 1, 1, 1))
+        raise Refused(Diagnostic("SEL921", "no declared input satisfies every `assume`", where,
+                                 help="widen the inputs' ranges, or drop an `assume`"))  # fmt: skip
+    residual = _pins(program, plan, view, clock)
+    with clock.stage("vra"):
+        from selc.vra.default import default_tuple
+        from selc.vra.legality import legality
+
+        found = legality(residual)
+        _pin_free(residual, found)
+        default = default_tuple(program, residual, found, profile, view=view)
+    dependence = _dependence(program, plan, view, clock)
+    decided = Decided(program, residual, dependence, found, default, admitted.example or {}, view, facts)
+    _warnings(decided, plan, sink)
+    return decided
+
+
+def _pins(program: Program, plan: Plan, view: View, clock: Clock) -> Residual:
+    from selc.cut.place import choose_pins
+    from selc.vra.candidates import all_candidates
+    from selc.vra.injective import all_injective
+
+    sites = list(program.sites.values())
+    with clock.stage("vra"):
+        taken = all_candidates(program, sites, plan.max_candidates, view=view)
+        determined = all_injective(program, sites, view=view)
+    barred = rows.below_columns(program) if plan.whole_rows else frozenset()
+
+    def candidates(site: Site) -> Candidates:
+        return Candidates(None, None, False) if site.name in barred else taken[site.name]
+
+    with clock.stage("cut"):
+        return choose_pins(
+            program, candidates, lambda site: bool(determined[site.name]),
+            lambda: _batch_point(program, view), plan.max_candidates, plan.skip,
+        )  # fmt: skip
+
+
+def _batch_point(program: Program, view: View) -> Mapping[str, Value] | None:
+    """Values of the batch inputs that are admitted with every request, if an end of their ranges is."""
+    from selc.ir.op import Op
+    from selc.vra.smt import find
+
+    inputs = program.graph.inputs
+    batch = [n for n, i in inputs.items() if i.is_batch(program.scope)]
+    graph = view.graph
+    leaves = {n.attr: n for n in graph.nodes if n.op is Op.INPUT}
+    outside = graph.const(False)
+    for node in view.admits:
+        outside = graph.either(outside, graph.negate(node))
+    for last in (False, True):
+        point = {n: inputs[n].domain[len(inputs[n].domain) - 1 if last else 0] for n in batch}
+        if not view.admits:
+            return point
+        fixed = [graph.fold(Op.EQ, leaves[n], graph.const(v)) for n, v in point.items() if n in leaves]
+        view.extend()
+        example, decided = find(view, [*fixed, outside], view.names)
+        if example is None and decided:
+            return point
+    return None
+
+
+def _dependence(program: Program, plan: Plan, view: View, clock: Clock) -> Mapping[str, PointDependence]:
+    from selc.passes.depend import reads
+    from selc.passes.simplify import simplify
+    from selc.vra.dependence import dependence
+
+    with clock.stage("passes"):
+        every = [p.node for p in program.points]
+        graph, images = simplify(program.graph, every, plan.skip)
+        cones = dict(zip([p.name for p in program.points], reads(graph, [images[n] for n in every]), strict=True))
+    with clock.stage("vra"):
+        return dependence(program, cone_inputs=lambda point: cones[point.name], view=view)
+
+
+def _pin_free(residual: Residual, found: Legality) -> None:
+    """A guard that nothing can repair is an error of the source or of the facts."""
+    wrong = []
+    for failure in found.pin_free_failures:
+        guard = residual.guards[failure.index].guard
+        inputs = ", ".join(f"{k}={v!r}" for k, v in failure.inputs.items())
+        wrong.append(
+            Diagnostic("SEL920", f"`{guard.text}` does not hold on an admitted input: {inputs}", guard.span,
+                       label=guard.why, help="narrow the inputs' range, or state the condition under `assume:`")  # fmt: skip
+        )
+    if wrong:
+        raise Refused(*wrong)
+
+
+def _warnings(decided: Decided, plan: Plan, sink: Sink) -> None:
+    for each in decided.residual.guards:
+        if each.unseen:
+            message = f"`{each.guard.text}` may hold for no better reason than that a pin hides what it reads"
+            sink.add(Diagnostic("SEL942", message, each.guard.span, Severity.WARNING,
+                                help="state the condition over the choice itself, as a `require:` on `result`"))  # fmt: skip
+    if not plan.whole_rows:
+        split = rows.split(decided.program, decided.residual)
+        if split:
+            pinned, adaptive, span = split
+            message = f"the pins fix {pinned} of a table's row while {adaptive} still follow the batch"
+            sink.add(Diagnostic("SEL941", message, span, Severity.WARNING,
+                                help="pin whole rows with --whole-rows if a row is only tuned as a whole"))  # fmt: skip
