@@ -112,20 +112,20 @@ def moe(
     grouped = is_grouped(model)
     group = model.quant_block[1] if grouped and model.quant_block is not None else 0
 
+    pairs = num_tokens * model.topk
+    kernel = wna16_kernel(device, model, group, experts, pairs) if grouped else "triton"
+
     rows = table_rows(device, model, engine, tuned, experts, shard)
     if rows is not None:
         tile = nearest_row(rows, num_tokens)
     elif engine.batch_invariant:
         tile = Tile(64, 64, 32, 8, TRITON_WARPS, TRITON_STAGES)
     else:
-        tile = default_tile(device, model, experts, group, num_tokens)
+        tile = default_tile(device, model, experts, kernel, num_tokens)
 
     block_m, group_m = tile.block_m, tile.group_m
     warps, stages = tile.warps, tile.stages
-    kernel = "triton"
     if grouped:
-        pairs = num_tokens * model.topk
-        kernel = wna16_kernel(device, model, group, experts, pairs)
         gate_up_n, gate_up_k = wna16_block(
             tile, kernel, pairs, model.hidden, 2 * shard, group, model.topk
         )
@@ -206,7 +206,7 @@ def nearest_row(rows: Mapping[str, Mapping[str, int]], num_tokens: int) -> Tile:
     return tiles[min(tiles, key=lambda count: abs(count - num_tokens))]
 
 
-def default_tile(device: Device, model: Model, experts: int, group: int, num_tokens: int) -> Tile:
+def default_tile(device: Device, model: Model, experts: int, kernel: str, num_tokens: int) -> Tile:
     """What is used where nobody has tuned."""
     if model.quant == "fp8_w8a8" and model.quant_block is not None:
         return Tile(
@@ -218,7 +218,6 @@ def default_tile(device: Device, model: Model, experts: int, group: int, num_tok
             stages=2 if device.vendor == "rocm" else 3,
         )
     if model.quant in ("int4_w4a16", "int8_w8a16") and model.quant_block is not None:
-        kernel = wna16_kernel(device, model, model.quant_block[1], experts, num_tokens * model.topk)
         if kernel == "wna16_cuda":
             block_m = min(16, num_tokens)
         elif num_tokens <= 20:
@@ -301,8 +300,11 @@ def check(device: Device, model: Model, kernel: str, group: int, gemm: Gemm, siz
         require(size_k % gemm.BLOCK_SIZE_K == 0, "the CUDA kernel has no remainder along K")
         require(gemm.BLOCK_SIZE_K % group == 0, "a step of the CUDA kernel covers whole groups")
         return
-    for size in (gemm.BLOCK_SIZE_M, gemm.BLOCK_SIZE_N, gemm.BLOCK_SIZE_K):
-        require(size >= 16 and size & (size - 1) == 0, "Triton's tiles are powers of two")
+    sizes = (gemm.BLOCK_SIZE_M, gemm.BLOCK_SIZE_N, gemm.BLOCK_SIZE_K)
+    require(
+        all(size >= 16 and size & (size - 1) == 0 for size in sizes),
+        "Triton's tiles are powers of two",
+    )
     activation, weight = operand_bytes(model)
     # One copy of both tiles per pipeline stage.
     stage = (
