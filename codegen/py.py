@@ -115,6 +115,8 @@ class PythonBody:
             return self._ok(Op(node.attr[0]), node.attr[1], args)
         if all(f.defined for f in facts) and never_fails(node.op, node.attr, facts):
             text = _direct(node.op, args, facts)
+            if node.op is Op.IS and node.args[0].is_const:
+                text = None  # CPython warns of `is` with a literal
             if text is not None:
                 return text
         function = self._function(node.op, node.attr, total=True)

@@ -109,7 +109,7 @@ class Surface:
         return out
 
     def record(self, path: Any = None, limit: int = 65536) -> Recorder:
-        """Count distinct calls: `with record(path) as r: r.select(..., extra={...})`."""
+        """A counter of distinct calls, written to `path` when it is closed or the process ends."""
         names = tuple(name for name, _, _ in self._python.ARGUMENTS)
         identity = (self._python.FAMILY, self._python.HASH)
         return Recorder(identity, names, self._bind, self.select, path, limit)

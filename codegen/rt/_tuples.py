@@ -174,7 +174,7 @@ class Tuples:
         }
 
     def commit(self, path: str, assignment: Mapping[str, object] | None = None) -> None:
-        """Write the tuple in force, or another legal one, as a tuple file (JSON by suffix, or YAML).
+        """Write the tuple in force, or another legal one, to a tuple file (YAML, `.json` for JSON).
 
         Raises:
             SelectionError: The assignment is not legal, or there is none.

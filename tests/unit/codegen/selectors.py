@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import itertools
 import random
 import sys
@@ -212,7 +212,11 @@ def compare(spec: SelectorSpec, package: Path, limit: int = 3000) -> int:
     module = load(package)
     assert module.NATIVE, module.NATIVE_REASON
     done = 0
+    rng = random.Random(7)
     for args in calls(spec, limit):
+        if spec.residual.parameters and not spec.factors and rng.random() < 0.3:
+            name = rng.choice(spec.residual.parameters)
+            module.repin({name: rng.choice(spec.parameter_values(name))})
         names = [a.name for a in spec.arguments]
         assert spec.default is not None
         tuple_now = dict(spec.default) | module.pins()
