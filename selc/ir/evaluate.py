@@ -104,6 +104,8 @@ class _Writer:
         facts = [self.facts[a.id] for a in node.args]
         if op is Op.SELECT and facts[0].defined:
             return f"({args[1]} if {args[0]} else {args[2]})"
+        if op is Op.LOOKUP:
+            return f"{self._mapping(node.attr)}.get({args[0]}, _u)"  # no mapping has UNDEF as a key
         if op is not Op.SELECT and all(f.defined for f in facts) and never_fails(op, node.attr, facts):
             text = self._direct(op, node.attr, args)
             if text is not None:
@@ -126,6 +128,11 @@ class _Writer:
         if op is Op.TUPLE:
             return "(" + "".join(f"{a}, " for a in args) + ")"
         return None
+
+    def _mapping(self, pairs: Value) -> str:
+        """A constant dict of the pairs, made once per function."""
+        self.constants.append(dict(pairs))  # type: ignore[call-overload]  # pairs, as verified
+        return f"_k[{len(self.constants) - 1}]"
 
     def _literal(self, value: Value) -> str:
         if value is None or type(value) in (bool, str):
