@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from selc.frontend import expr, library, literals, names
+from selc.frontend import expr, launches, library, literals, names, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -86,6 +86,8 @@ def _node_attribute(cx: Lowering, st: State, e: ast.expr, node: Node, name: str)
 
 def _object_attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str) -> V:
     obj = cx.obj(st, ref, e)
+    if isinstance(obj, InstObj) and obj.name == tensors.TENSOR:
+        return tensors.attribute(cx, st, e, ref, name)
     if isinstance(obj, ListObj):
         return Method(ref, name)
     if isinstance(obj, DictObj):
@@ -109,8 +111,6 @@ def _object_attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str)
             return Bound(member, obj.cls if member.flavour == "class" else ref)
         if member is not None:
             return member
-    if name in library.TENSOR_METHODS and obj.name == "tensor":
-        return Method(ref, name)
     if obj.cls is None or obj.frozen == literals.FROM_FACTS:
         cx.need(e, f'facts:\n  {snippet(e)}: ...', f"`{snippet(e)}` is not stated in the facts")
     cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}` has not been set here")
@@ -217,7 +217,9 @@ def subscript(cx: Lowering, st: State, e: ast.Subscript, container: V) -> V:
     if isinstance(e.slice, ast.Slice):
         return _slice(cx, st, e, container, e.slice)
     environ = isinstance(container, External) and container.name == "os.environ"
-    if isinstance(container, (Opaque, External, Cls)) and not environ:
+    if isinstance(container, Opaque):
+        return Opaque(container.text, container.parameters, container.constexprs)
+    if (isinstance(container, (External, Cls)) and not environ) or tensors.is_tensor(cx, st, container):
         return Opaque(snippet(e))
     index = expr.lower(cx, st, e.slice)
     return expr.each(cx, st, index, lambda s, v: _item(cx, s, e, container, v))
@@ -494,8 +496,7 @@ def store_subscript(cx: Lowering, st: State, target: ast.Subscript, value: V) ->
 
         expr.each(cx, st, container, change)
         return
-    if isinstance(container, Opaque):
-        expr.lower(cx, st, target.slice) if not isinstance(target.slice, ast.Slice) else None
+    if tensors.is_opaque(cx, st, container) and container != External("os.environ"):
         return
     _set_item(cx, st, target, container, expr.lower(cx, st, target.slice), value)
 
@@ -593,6 +594,10 @@ def store_attribute(cx: Lowering, st: State, target: ast.Attribute, value: V) ->
     obj = cx.obj(st, owner, target)
     if not isinstance(obj, InstObj):
         cx.refuse(target, "SEL901", "assigning an attribute of a dict or list is not supported")
+    if obj.frozen == literals.FROM_FACTS:
+        launches.assigned(cx, st, snippet(target), value)
+        st.heap[owner.oid] = InstObj(obj.cls, {**obj.fields, target.attr: Entry(cx.true, value)}, obj.frozen, obj.name)
+        return
     fields = {**obj.fields, target.attr: Entry(cx.true, value)}
     cx.replace(st, owner, InstObj(obj.cls, fields, obj.frozen, obj.name), target)
 

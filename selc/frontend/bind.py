@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from selc.diag.diagnostic import Diagnostic, Refused
-from selc.frontend import dsl, literals, names
+from selc.frontend import dsl, literals, names, tensors
 from selc.frontend.context import Lowering, span_of
 from selc.frontend.facts import InputDecl
 from selc.frontend.state import State
@@ -37,7 +37,9 @@ def bind(cx: Lowering, st: State, func: Func) -> dict[str, V]:
         kind, _, _ = dsl.annotation(a.annotation)
         value = _value(cx, st, a.arg, (a.arg,), kind, span)
         if value is None and a.arg == "self" and func.cls is not None:
-            value = cx.heap.new(None, InstObj(func.cls, {}, literals.FROM_FACTS))
+            value = _self(cx, st, func.cls)
+        if value is None and a.arg == "cls" and func.flavour == "class" and func.cls is not None:
+            value = func.cls
         if value is None and a.arg in defaults:
             value = defaults[a.arg]
         if value is None:
@@ -50,6 +52,15 @@ def bind(cx: Lowering, st: State, func: Func) -> dict[str, V]:
             empty = DictObj({}) if star is spec.kwarg else None
             bound[star.arg] = cx.heap.new(None, empty) if empty is not None else Tup(())
     return bound
+
+
+def _self(cx: Lowering, st: State, cls: Cls) -> V:
+    """The object whose method is lowered: attributes from `facts: {self: ...}` and declared chains."""
+    group = cx.facts.facts.get("self", {})
+    cx.read.add("facts.self")
+    fields = {k: Entry(cx.true, literals.from_python(cx, None, v)) for k, v in group.items()} if isinstance(group, dict) else {}
+    fields.update(nested(cx, st, "self"))
+    return cx.heap.new(None, InstObj(cls, fields, literals.FROM_FACTS))
 
 
 Field = tuple[str, ast.expr | None, ast.expr | None, Cls]
@@ -121,13 +132,58 @@ def _value(cx: Lowering, st: State, name: str, keys: tuple[str, ...], kind: str,
         if key in cx.facts.tables:
             cx.read.add(f"tables.{key}")
             return literals.from_python(cx, None, cx.facts.tables[key])
-        if key in cx.facts.tensors or key in cx.facts.objects:
-            section = "tensors" if key in cx.facts.tensors else "objects"
-            where = cx.facts.spans.get(f"{section}.{key}")
-            message = f"`{section}:` is not supported in this version"
-            diagnostic = Diagnostic("SEL901", message, help="state what is read of it under `facts:`, `inputs:` or `functions:`")
-            raise Refused(Diagnostic("SEL901", message, where, help=diagnostic.help) if where else diagnostic)
+        if key in cx.facts.tensors:
+            return tensors.declared(cx, st, key, cx.facts.tensors[key], known_names(cx))
+        if key in cx.facts.objects:
+            return declared_object(cx, st, key)
     return None
+
+
+def known_names(cx: Lowering) -> dict[str, V]:
+    """Inputs and facts by name, for sizes and guards in facts files."""
+    out: dict[str, V] = {k: literals.from_python(cx, None, v) for k, v in cx.facts.facts.items()}
+    for name, decl in cx.facts.inputs.items():
+        if decl.length is None and decl.element is None and decl.kind:
+            out[name] = declare(cx, name, decl, "")
+    return out
+
+
+def declared_object(cx: Lowering, st: State, chain: str) -> V:
+    """An object as the facts declare it: its class from source, its attributes as stated.
+
+    Attributes that are objects or tensors themselves are declared under their own chain.
+    """
+    decl = cx.facts.objects[chain]
+    cls: Cls | None = None
+    if decl.cls is not None:
+        head, _, tail = decl.cls.rpartition(":")
+        source = cx.finder.find(head)
+        found = None if source is None else names.module_value(cx, st, source, tail, ast.Name(tail, ast.Load()))
+        if not isinstance(found, Cls):
+            raise Refused(Diagnostic("SEL908", f"the class `{decl.cls}` is not found", decl.span,
+                                     help="write `package.module:Class`, and give the folder of its package with --root"))  # fmt: skip
+        cls = found
+    fields = {k: Entry(cx.true, literals.from_python(cx, None, v)) for k, v in decl.attrs.items()}
+    fields.update(nested(cx, st, chain))
+    return cx.heap.new(None, InstObj(cls, fields, literals.FROM_FACTS))
+
+
+def nested(cx: Lowering, st: State, chain: str) -> dict[str, Entry]:
+    """Attributes of `chain` that the facts declare as objects, tensors or inputs of their own."""
+    out: dict[str, Entry] = {}
+    for section in (cx.facts.objects, cx.facts.tensors, cx.facts.inputs):
+        for key in section:
+            head, _, name = key.rpartition(".")
+            if head != chain:
+                continue
+            if section is cx.facts.objects:
+                out[name] = Entry(cx.true, declared_object(cx, st, key))
+            elif section is cx.facts.tensors:
+                out[name] = Entry(cx.true, tensors.declared(cx, st, key, cx.facts.tensors[key], known_names(cx)))
+            else:
+                cx.read.add(f"inputs.{key}")
+                out[name] = Entry(cx.true, declare(cx, key, cx.facts.inputs[key], ""))
+    return out
 
 
 def declare(cx: Lowering, name: str, decl: InputDecl, annotated: str) -> V:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from selc.frontend import access, calls, expr, names
+from selc.frontend import access, calls, expr, names, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -239,6 +239,11 @@ def _sum(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict
 
 def _len(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     value = args[0]
+    if isinstance(value, Ref) and tensors.is_tensor(cx, st, value):
+        shape = tensors.parts(cx, st, value)[0]
+        return shape[0] if shape else cx.graph.add(Op.FAIL)
+    if isinstance(value, Opaque):
+        return Opaque(snippet(e))
     if isinstance(value, Choice):
         return expr.each(cx, st, value, lambda s, v: _len(cx, s, e, (v,), {}))
     if isinstance(value, Node):
@@ -552,6 +557,8 @@ def method(
             return _dict_method(cx, st, e, self, obj, name, args, kwargs)
         if isinstance(obj, ListObj):
             return _list_method(cx, st, e, self, obj, name, args)
+        if obj.name == tensors.TENSOR:
+            return tensors.method(cx, st, e, self, name, args, kwargs)
     if isinstance(self, Tup) and name in ("index", "count"):
         return cx.op(st, e, Op.METHOD, expr.as_node(cx, st, self, e), *[expr.as_node(cx, st, a, e) for a in args], attr=name)
     if isinstance(self, Tup) and name == "_replace":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins as py
 
-from selc.frontend import access, builtins_, expr, library, literals, names
+from selc.frontend import access, builtins_, expr, launches, library, literals, names, tensors
 from selc.frontend.context import MAX_DEPTH, Frame, Lowering, snippet
 from selc.frontend.facts import FunctionFact
 from selc.frontend.sites import Instance, Plan
@@ -19,12 +19,14 @@ from selc.frontend.values import (
     External,
     Func,
     InstObj,
+    ListObj,
     Method,
     Opaque,
     Partial,
     Raised,
     Ref,
     Tup,
+    Unbound,
     V,
 )
 from selc.ir.domain import Domain
@@ -34,7 +36,7 @@ from selc.ir.op import Op
 def call(cx: Lowering, st: State, e: ast.Call) -> V:
     """The value of a call expression."""
     fact = names.fact_for(cx, st, e) or names.fact_for(cx, st, e.func)
-    if fact is not None and (fact.is_value or fact.opaque or fact.kind):
+    if fact is not None and (fact.is_value or fact.kind):
         return _stated(cx, st, e, fact, ())
     if isinstance(e.func, ast.Name) and e.func.id in ("any", "all") and len(e.args) == 1:
         if isinstance(e.args[0], ast.GeneratorExp) and names.load(cx, st, e.func) == External("builtins." + e.func.id):
@@ -49,14 +51,33 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:
         if keyword.arg is not None:
             kwargs[keyword.arg] = value
             continue
-        for key, entry in builtins_.entries_of(cx, st, value, keyword.value).items():
-            if cx.known_bool(entry.present) is not True:
-                cx.refuse(keyword.value, "SEL901", f"whether `{key}` is passed depends on an input")
-            kwargs[str(key)] = entry.value
+        kwargs.update(_expanded(cx, st, keyword.value, value, fact is not None or isinstance(callee, Opaque)))
+    if fact is not None and fact.opaque:
+        return opaque(cx, st, e, Opaque(snippet(e.func)), args, kwargs, kernel=True)
     if fact is not None:
         return _stated(cx, st, e, fact, args)
     assert callee is not None
+    if isinstance(callee, Opaque) and isinstance(e.func, ast.Subscript):
+        return opaque(cx, st, e, callee, args, kwargs, kernel=True)
     return invoke(cx, st, e, callee, args, kwargs)
+
+
+def _expanded(cx: Lowering, st: State, e: ast.expr, value: V, opaque_callee: bool) -> dict[str, V]:
+    """`**value`: what it passes; a key that may be absent can only go to a launch."""
+    if not opaque_callee:
+        out: dict[str, V] = {}
+        for key, entry in builtins_.entries_of(cx, st, value, e).items():
+            out[str(key)] = entry.value
+        return out
+    obj = cx.obj(st, value, e) if isinstance(value, Ref) else None
+    if not isinstance(obj, DictObj) or obj.unknown:
+        if isinstance(value, Opaque):
+            return {}
+        cx.refuse(e, "SEL901", f"{expr.describe(cx, st, value)} is expanded with `**`")
+    return {
+        str(k): x.value if cx.known_bool(x.present) is True else Choice(x.present, x.value, Unbound(str(k)))
+        for k, x in obj.entries.items()
+    }
 
 
 def _no_effect(name: str) -> bool:
@@ -65,8 +86,6 @@ def _no_effect(name: str) -> bool:
 
 def _stated(cx: Lowering, st: State, e: ast.Call, fact: FunctionFact, args: tuple[V, ...]) -> V:
     """The result of a call as the facts state it."""
-    if fact.opaque:
-        return Opaque(snippet(e))
     if fact.is_value:
         return literals.from_python(cx, st, fact.value)
     if fact.kind:
@@ -122,12 +141,11 @@ def invoke(cx: Lowering, st: State, e: ast.expr, callee: V, args: tuple[V, ...],
                 method = access.class_member(cx, st, obj.cls, "__call__")
                 if isinstance(method, Func):
                     return inline(cx, st, e, method, (callee, *args), kwargs)
-        case Opaque():
+        case Opaque() if isinstance(e, ast.Call):
             model = library.ENGINE_MODELS.get(callee.text.rpartition(".")[2])
-            if model is not None and isinstance(e, ast.Call):
+            if model is not None:
                 return model(cx, st, e, args, kwargs)
-            spelling = snippet(e.func) if isinstance(e, ast.Call) else callee.text
-            cx.need(e, f'functions:\n  "{spelling}": ...', f"what `{spelling}` returns is not known: its source cannot be followed")
+            return opaque(cx, st, e, callee, args, kwargs)
         case _:
             pass
     cx.refuse(e, "SEL901", f"calling {expr.describe(cx, st, callee)} is not supported")
@@ -135,6 +153,8 @@ def invoke(cx: Lowering, st: State, e: ast.expr, callee: V, args: tuple[V, ...],
 
 def operator(cx: Lowering, st: State, e: ast.expr, op: Op, left: V, right: V) -> V:
     """An operator on values that are not data."""
+    if tensors.is_opaque(cx, st, left) or tensors.is_opaque(cx, st, right):
+        return Opaque(snippet(e))
     cx.refuse(e, "SEL901", f"this operator on {expr.describe(cx, st, left)} and {expr.describe(cx, st, right)} is not supported")
 
 
@@ -153,8 +173,33 @@ def _external(cx: Lowering, st: State, e: ast.expr, name: str, args: tuple[V, ..
         return dsl.call(cx, st, e, name.removeprefix("selc.lang."), args, kwargs)
     if name in ("functools.partial", "partial"):
         return Partial(args[0], args[1:], kwargs)
-    spelling = snippet(e.func)
-    cx.need(e, f'functions:\n  "{spelling}": ...', f"`{spelling}` is a library function that selc does not model")
+    if name in tensors.ALLOCATORS or name in tensors.LIKE:
+        return tensors.allocate(cx, st, e, name, args, kwargs)
+    return opaque(cx, st, e, Opaque(name), args, kwargs)
+
+
+def opaque(
+    cx: Lowering, st: State, e: ast.Call, callee: Opaque, args: tuple[V, ...], kwargs: dict[str, V], kernel: bool = False
+) -> V:
+    """A call that cannot be followed: a launch, unless it only asks a question."""
+    func = e.func.value if isinstance(e.func, ast.Subscript) else e.func
+    spelling = snippet(func)
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
+            freeze(cx, st, value, e)
+    if kernel or launches.records(callee.text):
+        launches.launch(cx, st, e, spelling, callee.parameters, callee.constexprs, args, kwargs)
+    return Opaque(snippet(e), query=spelling)
+
+
+def freeze(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> None:
+    """An object that opaque code has seen may have been changed by it: its content is not known after."""
+    obj = cx.heap.get(st, ref)
+    why = f"`{snippet(e)}` may have changed it"
+    if isinstance(obj, DictObj) and not obj.frozen:
+        st.heap[ref.oid] = DictObj({}, unknown=why)
+    elif isinstance(obj, ListObj) and not obj.frozen:
+        st.heap[ref.oid] = ListObj((), unknown=why, kind=obj.kind)
 
 
 # -- inlining -----------------------------------------------------------------------------------------------

@@ -121,6 +121,8 @@ class Lowering:
         self.import_names: dict[tuple[int, str], str] = {}
         self.evaluating: set[str] = set()
         self.lambda_count = 0
+        self.launch_roles: dict[str, str] = {}  # recorded choice -> role
+        self.launch_places: dict[str, list[tuple[str, int, int]]] = {}
         self.record_inputs: list[tuple[str, str, Node]] = []  # (parameter, field, leaf)
         self.settings: dict[str, object] = {}  # knob -> initial setting
         self.offers: dict[str, tuple[Value, ...]] = {}  # variable -> values it may be pinned to besides

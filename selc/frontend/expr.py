@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from selc.frontend import access, builtins_, calls, names
-from selc.frontend.context import Cascade, Lowering
+from selc.frontend import access, builtins_, calls, names, tensors
+from selc.frontend.context import Cascade, Lowering, snippet
 from selc.frontend.literals import from_python
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -69,6 +69,7 @@ def as_node(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
         return cx.graph.select(value.cond, as_node(cx, st, value.then, e), as_node(cx, st, value.other, e))
     if isinstance(value, Poison):
         raise Cascade
+    needed(cx, e, value)
     cx.refuse(e, "SEL905", f"{describe(cx, st, value)} is used where a number, string, bool or None is needed",
               help="state what it is in the facts (`functions:`, `objects:`, `globals:` or `facts:`)")  # fmt: skip
 
@@ -98,12 +99,19 @@ def truth(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
             if obj.cls is not None and access.class_member(cx, st, obj.cls, method) is not None:
                 cx.refuse(e, "SEL901", f"the truth of an object with `{method}` is not supported")
         return cx.true
+    needed(cx, e, value)
     if isinstance(value, (Opaque, External)):
         cx.refuse(e, "SEL905", f"{describe(cx, st, value)} is used as a condition",
                   help="state what it is in the facts (`functions:`, `objects:` or `globals:`)")  # fmt: skip
     if isinstance(value, Poison):
         raise Cascade
     return cx.true
+
+
+def needed(cx: Lowering, e: ast.AST, value: V) -> None:
+    """Refuse the answer of a call that cannot be followed, where it is needed."""
+    if isinstance(value, Opaque) and value.query:
+        cx.need(e, f'functions:\n  "{value.query}": ...', f"what `{value.query}` returns is not known: its source cannot be followed")
 
 
 def describe(cx: Lowering, st: State, value: V) -> str:
@@ -266,6 +274,8 @@ def _repeat(cx: Lowering, st: State, left: V, right: Node, e: ast.expr) -> V | N
 
 def _unary(cx: Lowering, st: State, e: ast.UnaryOp) -> V:
     value = lower(cx, st, e.operand)
+    if not isinstance(e.op, ast.Not) and tensors.is_opaque(cx, st, value):
+        return Opaque(snippet(e))
     if isinstance(e.op, ast.Not):
         return cx.op(st, e, Op.NOT, truth(cx, st, value, e.operand))
     op = UNARY[type(e.op)]
@@ -326,6 +336,10 @@ def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right:
         return each(cx, st, left, lambda s, v: compare(cx, s, e, op, v, right))
     if isinstance(right, Choice):
         return each(cx, st, right, lambda s, v: compare(cx, s, e, op, left, v))
+    if tensors.is_opaque(cx, st, left) or tensors.is_opaque(cx, st, right):
+        if not (isinstance(left, External) and isinstance(right, External)):
+            query = next((v.query for v in (left, right) if isinstance(v, Opaque) and v.query), "")
+            return Opaque(snippet(e), query=query)
     a, b = _sequence(cx, st, left, e), _sequence(cx, st, right, e)
     if a is not None and b is not None:
         if a[1] != b[1] and isinstance(op, (ast.Eq, ast.NotEq)):

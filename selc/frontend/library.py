@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from selc.frontend import expr, literals, names
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
-from selc.frontend.values import Cls, DictObj, External, FileV, Ref, V
+from selc.frontend.values import Choice, Cls, DictObj, External, FileV, Ref, V
 from selc.ir.graph import Node
 from selc.ir.op import Op
 from selc.ir.value import Symbol
@@ -22,7 +22,6 @@ from selc.ir.value import Symbol
 if TYPE_CHECKING:
     from selc.frontend.source import ModuleSource
 
-TENSOR_METHODS: Final = frozenset({"size", "dim", "numel", "element_size", "stride", "is_contiguous"})
 ENUMS: Final = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 
 
@@ -44,6 +43,9 @@ def _written(cx: Lowering, st: State, name: str) -> V | None:
 def environ_get(cx: Lowering, st: State, e: ast.AST, name: str, default: V) -> V:
     """`os.environ.get(name, default)`."""
     written = _written(cx, st, name)
+    if isinstance(written, Choice):
+        value = environ_value(cx, st, e, name)
+        return names.filled(written, default if value is None else cx.graph.const(value))
     if written is not None:
         return written
     value = environ_value(cx, st, e, name)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
 from selc.diag.span import Span
 from selc.diag.suggest import did_you_mean
-from selc.frontend import access, bind, dsl, expr, literals, names, points, stmt
+from selc.frontend import access, bind, dsl, expr, launches, literals, names, points, stmt
 from selc.frontend.context import Frame, Lowering, span_of
 from selc.frontend.facts import Expr, Facts
 from selc.frontend.modules import ModuleFinder
@@ -70,13 +70,15 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     assert isinstance(node, ast.FunctionDef)
     marks = dsl.decoration(node)
     cx.offers = {k: tuple(literals.atom(x) for x in v) for k, v in cx.facts.offer.items()}
-    st = State(cx.true)
+    st = State(cx.true, {launches.SCOPE: {}})
     instance = Instance(func.qualname, None, 0, 0, "", "")
     cx.instances[""] = instance
     layout = cx.plan_of(node)
     local = frozenset(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)) | layout.assigned
     frame = Frame(instance, module, layout, cx.new_scope(None, local), None, 0, cls=func.cls)
+    cx.frames.append(names.module_frame(cx, module))
     bound = bind.bind(cx, st, func)
+    cx.frames.pop()
     st.scopes[frame.scope] = dict(bound)
     _mark_record_inputs(cx, st, frame, bound)
     value = stmt.run_function(cx, st, frame, node)
@@ -86,7 +88,7 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     _discharge(cx)
     cx.frames.append(names.module_frame(cx, module))
     whole = frozenset(cx.facts.returns) - {"*"}
-    flat = points.flatten(cx, st, value, "", whole, node)
+    flat = _choices(cx, st, value, whole, node)
 
     def resolve(e: ast.expr) -> V:
         return expr.lower(cx, State(cx.true), e)
@@ -113,6 +115,18 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     if program.scope == "request":
         program.assumptions.append("each choice is applied to one request (scope: request)")
     return program, _wider(cx, listed, sites, naming)
+
+
+def _choices(cx: Lowering, st: State, value: V, whole: frozenset[str], node: ast.FunctionDef) -> dict[str, Node]:
+    """What is selected: the returned choices, and those of launches and assigned attributes."""
+    launched = launches.points(cx, st)
+    if not launched:
+        return points.flatten(cx, st, value, "", whole, node)
+    returned = points.returned(cx, st, value)
+    flat = {} if returned is None else points.flatten(cx, st, returned, "", whole, node)
+    if set(flat) == {"result"} and flat["result"] is cx.none:
+        flat = {}
+    return {**{k: v for k, v in flat.items() if k not in launched}, **launched}
 
 
 # -- the entry function ----------------------------------------------------------------------------------------
@@ -194,6 +208,8 @@ def _mark_record_inputs(cx: Lowering, st: State, frame: Frame, bound: dict[str, 
 
 def _facts_guards(cx: Lowering, st: State, bound: dict[str, V], value: V, flat: dict[str, Node], node: ast.FunctionDef) -> None:
     seen = points.mirror(cx, st, value, "", flat, node)
+    if launches.points(cx, st):
+        seen = points.mirror_flat(cx, flat)
     scope = cx.frame.scope
     known: dict[str, V] = {k: literals.from_python(cx, None, v) for k, v in cx.facts.facts.items()}
     known.update({k: cx.graph.input(k, i.kind, i.domain) for k, i in cx.graph.inputs.items()})

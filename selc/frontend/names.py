@@ -13,7 +13,7 @@ from selc.frontend import literals
 from selc.frontend.context import Frame, Lowering
 from selc.frontend.sites import Instance, Plan
 from selc.frontend.state import State
-from selc.frontend.values import Cls, DictObj, External, Func, ListObj, ModuleV, Opaque, Ref, Unbound, V
+from selc.frontend.values import Choice, Cls, DictObj, External, Func, ListObj, ModuleV, Opaque, Ref, Unbound, V
 
 if TYPE_CHECKING:
     from selc.frontend.facts import FunctionFact
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 LIBRARIES: Final = frozenset({"selc", "torch", "numpy", "triton", "flashinfer", "flash_attn", "deep_gemm", "transformers"}) | sys.stdlib_module_names
 """Top-level packages that are modelled, never followed."""
+
+GUARDED: Final = {"triton": "triton", "tl": "triton.language"}
+"""Libraries by the name under which an engine re-exports them."""
 
 TRANSPARENT: Final = frozenset({"lru_cache", "cache", "wraps", "override", "final", "no_type_check"})
 """Decorators that do not change what a function returns."""
@@ -80,8 +83,20 @@ def store(cx: Lowering, st: State, name: str, value: V) -> None:
 def module_value(cx: Lowering, st: State, module: ModuleSource, name: str, e: ast.AST) -> V | None:
     """What a module binds a name to; None if it does not."""
     written = st.scopes.get(cx.module_scope(module), {}).get(name)
-    if written is not None:
-        return written
+    if isinstance(written, Choice):
+        first = _initial(cx, module, name, e)
+        return written if first is None else filled(written, first)
+    return _initial(cx, module, name, e) if written is None else written
+
+
+def filled(value: V, first: V) -> V:
+    """A value that some paths have written, with what it was on the others."""
+    if isinstance(value, Choice):
+        return Choice(value.cond, filled(value.then, first), filled(value.other, first))
+    return first if isinstance(value, Unbound) else value
+
+
+def _initial(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> V | None:
     key = (str(module.path), name)
     if key in cx.module_values:
         value = cx.module_values[key]
@@ -108,7 +123,7 @@ def _module_value(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> 
         return cx.graph.const(module.module_name)
     segments = module.segments_binding(name)
     if not segments:
-        return None
+        return _starred(cx, module, name, e)
     if re.search(rf"^\s+global\b[^\n#]*\b{re.escape(name)}\b", module.text, re.MULTILINE):
         refuse_state(cx, e, qualified)
     last = segments[-1]
@@ -128,6 +143,71 @@ def _module_value(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> 
     if isinstance(value, Ref):
         _mark_state(cx, module, name, value, {s.first_line for s in segments})
     return value
+
+
+def _starred(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> V | None:
+    """A name that `from m import *` may bind: the last star that does wins."""
+    for target in reversed(_stars(cx, module)):
+        source = cx.finder.find(target)
+        if source is None:
+            return Opaque(name)
+        key = f"{module.path}*{name}"
+        if key in cx.evaluating or not exported(cx, source, name):
+            continue
+        cx.evaluating.add(key)
+        try:
+            value = module_value(cx, State(cx.true), source, name, e)
+        finally:
+            cx.evaluating.discard(key)
+        if value is not None:
+            return value
+    return None
+
+
+def _stars(cx: Lowering, module: ModuleSource) -> list[str]:
+    """The modules that a module star-imports, in order."""
+    return [
+        cx.finder.resolve_import(module, node.level, node.module)
+        for segment in module.segments_binding("*")
+        for node in ast.walk(ast.Module(list(module.parse(segment)), []))
+        if isinstance(node, ast.ImportFrom) and any(a.name == "*" for a in node.names)
+    ]
+
+
+def exported(cx: Lowering, module: ModuleSource, name: str) -> bool:
+    """Whether `from module import *` binds `name`, if the module has it."""
+    segments = module.segments_binding("__all__")
+    if not segments:
+        return not name.startswith("_")
+    return any(
+        isinstance(n, ast.Constant) and n.value == name
+        for s in segments
+        for n in ast.walk(ast.Module(list(module.parse(s)), []))
+    )
+
+
+def origin(cx: Lowering, name: str) -> str:
+    """The dotted name under which something is defined, through imports and re-exports."""
+    for _ in range(16):
+        base, _, last = name.rpartition(".")
+        source = cx.finder.find(base) if base and base.split(".")[0] not in LIBRARIES else None
+        if source is None:
+            return name
+        segments = source.segments_binding(last)
+        if segments:
+            target = import_target(cx, source, last) if segments[-1].kind == "import" else None
+            if target is None or target == name:
+                return name
+            name = target
+            continue
+        for target in reversed(_stars(cx, source)):
+            found = cx.finder.find(target)
+            if found is not None and exported(cx, found, last) and (found.segments_binding(last) or found.segments_binding("*")):
+                name = f"{target}.{last}"
+                break
+        else:
+            return name
+    return name
 
 
 _CHANGES = r"\s*(?:\[[^\n]*?\]\s*(?:=(?!=)|[-+*/|&]=|//=)|\.(?:append|add|update|pop|setdefault|clear|extend|insert|remove|popitem|discard)\s*\()"
@@ -190,8 +270,11 @@ def dotted(cx: Lowering, target: str, e: ast.AST) -> V:
     try:
         value = module_value(cx, State(cx.true), source, last, e)
     except Refused:
-        return Opaque(target)
-    return Opaque(target) if value is None else value
+        value = None
+    if value is not None:
+        return value
+    # Engines import their compilers behind a guard and hand them on under their own name.
+    return External(GUARDED[last]) if last in GUARDED else Opaque(target)
 
 
 def external(cx: Lowering, target: str) -> V:
@@ -236,7 +319,9 @@ def fact_for(cx: Lowering, st: State, e: ast.expr) -> FunctionFact | None:
     if not cx.facts.functions or not isinstance(e, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
         return None
     spelling = ast.unparse(e)
-    name = spelling if spelling in cx.facts.functions else qualified(cx, st, e)
+    name: str | None = spelling if spelling in cx.facts.functions else qualified(cx, st, e)
+    if name is not None and name not in cx.facts.functions:
+        name = origin(cx, name)
     if name is None or name not in cx.facts.functions:
         return None
     cx.read.add(f"functions.{name}")

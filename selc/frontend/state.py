@@ -97,10 +97,7 @@ class Joiner:
                 a, b = a or base, b or base
             out.heap[oid] = a if a is b else self._objects(cond, a, b, then, other, out, merged)
         for sid in {**then.scopes, **other.scopes}:
-            left, right = then.scopes.get(sid), other.scopes.get(sid)
-            if left is None or right is None:
-                out.scopes[sid] = dict(left or right or {})
-                continue
+            left, right = then.scopes.get(sid, {}), other.scopes.get(sid, {})
             out.scopes[sid] = {
                 name: self._values(
                     cond, left.get(name, Unbound(name)), right.get(name, Unbound(name)),

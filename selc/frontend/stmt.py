@@ -60,9 +60,16 @@ def run_function(cx: Lowering, st: State, frame: Frame, node: ast.FunctionDef) -
             if isinstance(value, Node) and frame.plan.returns > 1 and cx.known(value) is None:
                 value = cx.mark(st, "return", "return", value, cx.span(node))
         st.live = cx.graph.both(old, st.live)
+        if not _captures(node):
+            st.scopes.pop(frame.scope, None)
         return value
     finally:
         cx.frames.pop()
+
+
+def _captures(node: ast.FunctionDef) -> bool:
+    """Whether a function inside may outlive the call and see its variables."""
+    return any(isinstance(n, (ast.FunctionDef, ast.Lambda)) for n in ast.walk(node) if n is not node)
 
 
 def _join(cx: Lowering, st: State, exits: list[Exit]) -> V:
@@ -97,10 +104,8 @@ def function(
             flavour = {"staticmethod": "static", "classmethod": "class"}.get(name, "property")
         elif name == "selection" or name in names.TRANSPARENT:
             continue
-        elif text in ("triton.jit", "jit") or "custom_op" in name:
-            return Opaque(qualname)
         else:
-            return Opaque(qualname)
+            return _kernel(node, qualname)
     if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(node)):
         return Opaque(qualname)
     cx.keep.append(node)
@@ -108,6 +113,13 @@ def function(
     pairs = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
     kw = {a.arg: _default(cx, st, d) for a, d in pairs if d is not None}
     return Func(node, module, qualname, scope, defaults, kw, cls, flavour)
+
+
+def _kernel(node: ast.FunctionDef, qualname: str) -> Opaque:
+    """A function that a decorator turns into something else: a kernel, a custom op."""
+    every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    constexprs = frozenset(a.arg for a in every if a.annotation is not None and "constexpr" in ast.unparse(a.annotation))
+    return Opaque(qualname, tuple(a.arg for a in every), constexprs)
 
 
 def _default(cx: Lowering, st: State, e: ast.expr) -> V:

@@ -135,9 +135,16 @@ class Poison:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Something selc does not model; it may be passed around but not looked into."""
+    """Something selc does not model; it may be passed around but not looked into.
+
+    `parameters` and `constexprs` are those of a kernel whose definition was found; `query` is the
+    callee of a call whose answer is not known.
+    """
 
     text: str
+    parameters: tuple[str, ...] = ()
+    constexprs: frozenset[str] = frozenset()
+    query: str = ""
 
 
 V: TypeAlias = Union[
