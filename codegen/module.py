@@ -391,6 +391,7 @@ def _knobs_text(spec: SelectorSpec) -> str:
 
 
 _INIT_HEAD = """from . import _python, _surface
+from . import _runtime as _rt
 from ._runtime import SelectionError
 
 __all__ = [

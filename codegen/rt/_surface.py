@@ -52,7 +52,8 @@ class Surface:
         self._tuples = python.TUPLES
         renamed = {name: ident for name, ident, _ in python.ARGUMENTS if name != ident}
         self._bind = _accepting(renamed, bind)
-        select.__name__ = select.__qualname__ = "select"
+        select.__name__ = select.__qualname__ = bind.__qualname__ = "select"
+        unpinned.__name__ = unpinned.__qualname__ = "select_unpinned"
         self.select = _accepting(renamed, select)
         self.select_unpinned = _accepting(renamed, unpinned)
         self.native = False

@@ -1,14 +1,22 @@
 /* One state per module object; everything below runs with the interpreter's lock held. */
 
 #define MADE_SIZE 256 /* a power of two */
+#define ORDERS 8      /* a power of two */
 
 struct made {
     struct SELC_OUT key;
     PyObject *value;
 };
 
+/* Keyword names of a call site that come in the order of the arguments. */
+struct order {
+    PyObject *kwnames;
+    Py_ssize_t nargs;
+};
+
 typedef struct {
     PyObject *names;      /* identifiers of the arguments, interned */
+    PyObject *name[SELC_ARGUMENTS + 1]; /* the same, borrowed */
     PyObject *choices;    /* per argument the declared values, or () */
     PyObject *constants;  /* strings, symbols and tuples by number */
     PyObject *slow;       /* the Python selector: foreign types and error texts */
@@ -16,6 +24,7 @@ typedef struct {
     PyObject *commitment; /* the tuple in force, as Python knows it */
     struct SELC_PINS pins;
     struct made made[MADE_SIZE];
+    struct order orders[ORDERS];
 } selc_state;
 
 static selc_state *state_of(PyObject *module) { return (selc_state *)PyModule_GetState(module); }
@@ -100,6 +109,13 @@ static int read_inputs(selc_state *st, PyObject *const *a, struct SELC_IN *in);
 static int read_pins(PyObject *values, struct SELC_PINS *pins);
 static int write_outputs(selc_state *st, const struct SELC_OUT *out, PyObject **to);
 
+static void put(PyObject **place, PyObject *value) {
+    PyObject *old = *place;
+    Py_XINCREF(value);
+    *place = value;
+    Py_XDECREF(old);
+}
+
 /* --- results ---------------------------------------------------------------------------------- */
 
 static size_t slot_of(const struct SELC_OUT *out) {
@@ -170,39 +186,57 @@ done:
 }
 
 /* The place of a keyword, looked for by identity from where it most likely is; -1 if unknown. */
-static inline Py_ssize_t place_of(PyObject *names, PyObject *name, Py_ssize_t guess) {
+static inline Py_ssize_t place_of(PyObject *const *names, PyObject *name, Py_ssize_t guess) {
     Py_ssize_t i;
-    if (guess < SELC_ARGUMENTS && PyTuple_GetItem(names, guess) == name) return guess;
+    if (guess < SELC_ARGUMENTS && names[guess] == name) return guess;
     for (i = 0; i < SELC_ARGUMENTS; ++i) {
-        if (PyTuple_GetItem(names, i) == name) return i;
+        if (names[i] == name) return i;
     }
     return -1;
+}
+
+/* The arguments in order, which is how they stand in the call unless keywords say otherwise; NULL
+   if Python has to sort them out. */
+static inline PyObject *const *in_order(
+    selc_state *st, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **values) {
+    struct order *order;
+    Py_ssize_t i, nkw;
+    int straight = 1;
+    if (kwnames == NULL) return nargs == SELC_ARGUMENTS ? args : NULL;
+    order = &st->orders[((uintptr_t)kwnames >> 4) & (ORDERS - 1)];
+    if (order->kwnames == kwnames && order->nargs == nargs) return args;
+    nkw = PyTuple_Size(kwnames);
+    if (nargs + nkw != SELC_ARGUMENTS) return NULL;
+    for (i = 0; i < nargs; ++i) values[i] = args[i];
+    for (i = 0; i < nkw; ++i) {
+        const Py_ssize_t at = place_of(st->name, PyTuple_GetItem(kwnames, i), nargs + i);
+        if (at < 0 || values[at] != NULL) return NULL;
+        values[at] = args[nargs + i];
+        straight &= at == nargs + i;
+    }
+    if (straight) {
+        put(&order->kwnames, kwnames);
+        order->nargs = nargs;
+    }
+    return values;
 }
 
 static PyObject *native_select(
     PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     selc_state *st = state_of(module);
-    const Py_ssize_t nkw = kwnames == NULL ? 0 : PyTuple_Size(kwnames);
     PyObject *values[SELC_ARGUMENTS + 1] = {NULL};
+    PyObject *const *ordered;
     struct SELC_IN in;
     struct SELC_OUT out;
     PyObject *commitment;
     PyObject *result;
-    Py_ssize_t i;
     int code = 0;
-    int fast;
     if (st->commitment == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "the native selector was not bound to its package");
         return NULL;
     }
-    fast = nargs + nkw == SELC_ARGUMENTS;
-    for (i = 0; fast && i < nargs; ++i) values[i] = args[i];
-    for (i = 0; fast && i < nkw; ++i) {
-        const Py_ssize_t at = place_of(st->names, PyTuple_GetItem(kwnames, i), nargs + i);
-        fast = at >= 0 && values[at] == NULL;
-        if (fast) values[at] = args[nargs + i];
-    }
-    if (fast && read_inputs(st, values, &in)) {
+    ordered = in_order(st, args, nargs, kwnames, values);
+    if (ordered != NULL && read_inputs(st, ordered, &in)) {
         memset(&out, 0, sizeof out);
         code = SELC_SELECT(&in, &st->pins, &out, NULL, 0);
         if (code == 0) return make_result(st, &out);
@@ -212,13 +246,6 @@ static PyObject *native_select(
     result = call_slow(st, commitment, code != 0, args, nargs, kwnames);
     Py_DECREF(commitment);
     return result;
-}
-
-static void put(PyObject **place, PyObject *value) {
-    PyObject *old = *place;
-    Py_XINCREF(value);
-    *place = value;
-    Py_XDECREF(old);
 }
 
 static PyObject *native_bind(PyObject *module, PyObject *args) {
@@ -240,8 +267,10 @@ static PyObject *native_bind(PyObject *module, PyObject *args) {
         PyObject *name = PyTuple_GetItem(names, i);
         Py_INCREF(name);
         PyUnicode_InternInPlace(&name);
+        st->name[i] = name;
         if (PyTuple_SetItem(interned, i, name) < 0) return NULL;
     }
+    for (i = 0; i < ORDERS; ++i) Py_CLEAR(st->orders[i].kwnames);
     put(&st->names, interned);
     Py_DECREF(interned);
     put(&st->choices, choices);
@@ -294,6 +323,7 @@ static int native_traverse(PyObject *module, visitproc visit, void *arg) {
     Py_VISIT(st->build);
     Py_VISIT(st->commitment);
     for (i = 0; i < MADE_SIZE; ++i) Py_VISIT(st->made[i].value);
+    for (i = 0; i < ORDERS; ++i) Py_VISIT(st->orders[i].kwnames);
     return 0;
 }
 
@@ -308,6 +338,7 @@ static int native_clear(PyObject *module) {
     Py_CLEAR(st->build);
     Py_CLEAR(st->commitment);
     for (i = 0; i < MADE_SIZE; ++i) Py_CLEAR(st->made[i].value);
+    for (i = 0; i < ORDERS; ++i) Py_CLEAR(st->orders[i].kwnames);
     return 0;
 }
 

@@ -28,18 +28,19 @@ INPUTS = {
 }
 PINS: dict[str, tuple[Value, ...]] = {"tile.k": (16, 32, 48), "tile.w": (None, "a", 7)}
 CONSTANTS: tuple[Value, ...] = (
-    0, 1, -1, 2, 3, 7, 64, 128, True, False, None, "a", "bb", 0.5, -0.0, 3.0, 100.25, (1, 2, "a"), (4, 5, 6),
-    (5, 6, 7, 8, 9, 10, 11, 12),
+    0, 1, -1, 2, 3, 7, 64, 128, True, False, None, "a", "bb", 0.5, -0.0, 3.0, 100.25,
+    (1, 2, "a"), (4, 5, 6), (5, 6, 7, 8, 9, 10, 11, 12),
 )  # fmt: skip
 SAMPLES = 40
 UNARY = (
-    Op.NEG, Op.POS, Op.INVERT, Op.ABS, Op.NOT, Op.TRUTH, Op.INT, Op.FLOAT, Op.FLOAT32, Op.ROUND, Op.CEIL,
-    Op.FLOOR, Op.TRUNC, Op.SQRT, Op.LOG2, Op.BIT_LENGTH, Op.LEN, Op.STR, Op.SUM, Op.MIN, Op.MAX, Op.ANY,
-    Op.ALL, Op.SORTED,
+    Op.NEG, Op.POS, Op.INVERT, Op.ABS, Op.NOT, Op.TRUTH, Op.INT, Op.FLOAT, Op.FLOAT32, Op.ROUND,
+    Op.CEIL, Op.FLOOR, Op.TRUNC, Op.SQRT, Op.LOG2, Op.BIT_LENGTH, Op.LEN, Op.STR, Op.SUM, Op.MIN,
+    Op.MAX, Op.ANY, Op.ALL, Op.SORTED,
 )  # fmt: skip
 BINARY = (
-    Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.TRUEDIV, Op.LSHIFT, Op.RSHIFT, Op.BITAND, Op.BITOR,
-    Op.BITXOR, Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.IS, Op.IN, Op.MIN2, Op.MAX2, Op.INDEX, Op.POW,
+    Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.TRUEDIV, Op.LSHIFT, Op.RSHIFT, Op.BITAND,
+    Op.BITOR, Op.BITXOR, Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.IS, Op.IN, Op.MIN2, Op.MAX2,
+    Op.INDEX, Op.POW,
 )  # fmt: skip
 MAPPINGS: tuple[tuple[tuple[Value, Value], ...], ...] = (
     tuple((k, k * 7 % 11) for k in range(1, 40)),

@@ -22,6 +22,7 @@ from tests.unit.codegen.selectors import Maker, calls, compare, expected, load, 
 
 pytestmark = pytest.mark.native
 
+STOP = ["-fno-sanitize-recover=all"]
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 
 
@@ -35,11 +36,8 @@ def require(tool: str) -> str:
 def driver(header: Header) -> str:
     """A program that reads tuples and calls as raw words and writes results as raw words."""
     s = header.symbol
-    words = lambda slots: [  # noqa: E731
-        f"memcpy(&{v}, w++, 8);" for v in slots
-    ]
-    reads = words([f"in.{x.field}" for x in header.inputs])
-    pins = words([f"pins.{x.field}" for x in header.parameters])
+    reads = [f"memcpy(&in.{x.field}, w++, 8);" for x in header.inputs]
+    pins = [f"memcpy(&pins.{x.field}, w++, 8);" for x in header.parameters]
     members = [n for o in header.outputs for _, n, _ in o.members]
     writes = [f"memcpy(o++, &out.{n}, 8);" for n in members]
     return f"""
@@ -61,7 +59,9 @@ int main(void) {{
         {" ".join(pins)}
         {" ".join(reads)}
         memset(&out, 0, sizeof out);
-        *o++ = {s}_check_pins(&pins) != 0 ? -1 : {s}_select(&in, &pins, &out, message, sizeof message);
+        *o++ = {s}_check_pins(&pins) != 0
+            ? -1
+            : {s}_select(&in, &pins, &out, message, sizeof message);
         {" ".join(writes)}
         if (fwrite(result, sizeof result, 1, stdout) != 1) return 2;
         if (result[0] > 0 && message[0] == 0) return 4;
@@ -92,10 +92,14 @@ def decode(header: Header, row: bytes) -> int | tuple[Value, ...]:
         tag = got.get(f"{point.field}_kind", point.tags[0] if point.tags else 0)
         number = got.get(point.field)
         real = got.get(f"{point.field}_real", number)
-        values = {0: lambda: None, 1: lambda: bool(number), 2: lambda: number, 3: lambda: real,
-                  4: lambda: header.constants[number]}  # fmt: skip
-        out.append(values[tag]())
+        out.append(decoded(header, int(tag), number, real))
     return tuple(out)
+
+
+def decoded(header: Header, tag: int, number, real) -> Value:
+    if tag == 4:
+        return header.constants[int(number)]
+    return (None, bool(number), number, real)[tag]
 
 
 def run_host(
@@ -121,7 +125,8 @@ def run_host(
     built = subprocess.run(command, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr[:3000]
     rng = random.Random(3)
-    rows, wanted = [], []
+    rows: list[bytes] = []
+    wanted: list[object] = []
     for args in calls(spec, 2000):
         tuple_now = {n: rng.choice(spec.parameter_values(n)) for n in spec.residual.parameters}
         if any(tuple(tuple_now[p] for p in f.parameters) not in f.rows for f in spec.factors):
@@ -150,7 +155,7 @@ def run_host(
 HOSTS = {
     "c99": ("gcc", "c99", ["-O2"]),
     "c++17": ("g++", "c++17", ["-O2"]),
-    "c99-ubsan": ("gcc", "c99", ["-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all"]),
+    "c99-ubsan": ("gcc", "c99", ["-O1", "-fsanitize=undefined", *STOP]),
     "c99-asan": (
         "gcc",
         "c99",
@@ -164,7 +169,7 @@ HOSTS = {
 @pytest.mark.parametrize("host", HOSTS)
 def test_hosts_agree_with_the_interpreter(host: str, tmp_path: Path):
     compiler, standard, flags = HOSTS[host]
-    for seed in range(20, 23):
+    for seed in (20, 21):
         spec = random_maker(seed, 50).spec()
         run_host(spec, tmp_path / f"s{seed}", compiler, standard, [*flags, "-ffp-contract=off"])
 

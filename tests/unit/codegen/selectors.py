@@ -80,7 +80,8 @@ class Maker:
         for line, (kind, text, why, make, proof) in enumerate(self.guards, 1):
             node = make(graph, leaves)
             guard = Guard(kind, "facts", text, why, at(line, 5), graph.const(True), node)
-            program_guards.append(guard)
+            if proof == "unknown":
+                program_guards.append(guard)
             if kind == "assume":
                 assumes.append((guard, node))
             else:
