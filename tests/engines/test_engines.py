@@ -1,0 +1,35 @@
+"""Every facts file of this folder: the engine's function is lifted, and CPython agrees with the graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from selc.diag.diagnostic import Sink
+from selc.driver.pipeline import Clock, Plan, decide, load
+from tests.engines.oracle import Case, compare
+
+FILES = sorted(Path(__file__).parent.glob("*.yaml"))
+RUNS = 1000
+PIN_SETS = 16
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_agrees_with_cpython(path: Path, corpus: Path) -> None:
+    case = Case(path, corpus)
+    target = case.selection["function"]
+    _, program = load(Plan(target, (path,), (corpus,)), Sink())
+    tally = compare(case, program, RUNS, PIN_SETS, seed=7)
+    assert tally.returned, "the function never returns on these inputs"
+    if program.sites:
+        assert tally.pin_sets or len(program.sites) == len(set(tally.unplaced)), tally.unplaced
+
+
+@pytest.mark.corpus
+@pytest.mark.slow
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_is_decided(path: Path, corpus: Path) -> None:
+    decided = decide(Plan(Case(path, corpus).selection["function"], (path,), (corpus,)), None, Sink(), Clock())
+    assert decided.legality.legal != 0
