@@ -204,6 +204,8 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotated: str) -> V:
             raise Refused(Diagnostic("SEL901", f"the input `{name}` has mappings as values", decl.span, help="use scalars or lists"))
         domain = Domain(values=values)
     else:
+        if decl.type not in ("int", "any", ""):
+            raise Refused(Diagnostic("SEL911", f"the input `{name}` of type {decl.type} has a range", decl.span, help="list its `values:`"))
         assert decl.lo is not None
         assert decl.hi is not None
         domain = Domain(decl.lo, decl.hi, decl.step)

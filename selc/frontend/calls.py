@@ -36,7 +36,7 @@ from selc.ir.op import Op
 def call(cx: Lowering, st: State, e: ast.Call) -> V:
     """The value of a call expression."""
     fact = names.fact_for(cx, st, e) or names.fact_for(cx, st, e.func)
-    if fact is not None and (fact.is_value or fact.kind):
+    if fact is not None and fact.is_value:
         return _stated(cx, st, e, fact, ())
     if isinstance(e.func, ast.Name) and e.func.id in ("any", "all") and len(e.args) == 1:
         if isinstance(e.args[0], ast.GeneratorExp) and names.load(cx, st, e.func) == External("builtins." + e.func.id):
@@ -92,7 +92,7 @@ def _stated(cx: Lowering, st: State, e: ast.Call, fact: FunctionFact, args: tupl
         d = fact.domain
         assert d is not None
         domain = Domain(d.lo or 0, d.hi or 0, d.step) if d.values is None else Domain(values=tuple(literals.atom(v) for v in d.values))
-        return cx.graph.input(snippet(e.func) + "()", fact.kind, domain)
+        return cx.graph.input(_unknown(cx, st, e, args), fact.kind, domain)
     assert fact.table is not None
     nodes = [expr.as_node(cx, st, a, e) for a in args]
     inside, out = cx.false, None
@@ -113,6 +113,17 @@ def _stated(cx: Lowering, st: State, e: ast.Call, fact: FunctionFact, args: tupl
     if cx.known_bool(inside) is not True:
         cx.partial(st, e, inside, "KeyError", f"the facts' table for `{snippet(e.func)}` must cover this call")
     return out
+
+
+def _unknown(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...]) -> str:
+    """The name of an unknown result: one per callee and arguments, `#2` for the second."""
+    name = snippet(e.func) + "()"
+    key = tuple(cx.unmarked(n).id for a in args for n in access.flat_nodes(a, cx, st))
+    known = cx.unknowns.setdefault(name, [])
+    if key not in known:
+        known.append(key)
+    n = known.index(key) + 1
+    return name if n == 1 else f"{name}#{n}"
 
 
 def invoke(cx: Lowering, st: State, e: ast.expr, callee: V, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
@@ -237,7 +248,10 @@ def inline(cx: Lowering, st: State, e: ast.expr, func: Func, args: tuple[V, ...]
     local = frozenset(_parameter_names(func.node.args)) | layout.assigned
     frame = Frame(instance, func.module, layout, cx.new_scope(func.scope, local), func.scope, 0, cls=func.cls)
     _bind(cx, st, e, func, frame, args, kwargs)
-    return stmt.run_function(cx, st, frame, func.node)
+    value = stmt.run_function(cx, st, frame, func.node)
+    if func.cached:
+        stmt.share(cx, st, value, "a cached result is shared between calls")
+    return value
 
 
 def _parameter_names(args: ast.arguments) -> list[str]:

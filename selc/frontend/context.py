@@ -121,6 +121,7 @@ class Lowering:
         self.import_names: dict[tuple[int, str], str] = {}
         self.evaluating: set[str] = set()
         self.lambda_count = 0
+        self.unknowns: dict[str, list[tuple[int, ...]]] = {}  # unknown call -> arguments of each
         self.launch_roles: dict[str, str] = {}  # recorded choice -> role
         self.launch_places: dict[str, list[tuple[str, int, int]]] = {}
         self.record_inputs: list[tuple[str, str, Node]] = []  # (parameter, field, leaf)
@@ -344,10 +345,10 @@ class Lowering:
         """Control goes on only if `ok`; otherwise `exception` is raised here."""
         if self.known_bool(ok) is True:
             return
+        if self.handlers and exception == "":
+            self.refuse(e, "SEL901", "this may raise inside a `try`, and which exception is not certain",
+                        help="narrow the facts so that it cannot raise, or state the result of the call under `functions:`")  # fmt: skip
         for handler in reversed(self.handlers):
-            if exception == "" and handler.catches("Exception"):
-                self.refuse(e, "SEL901", "this may raise inside a `try`, and which exception is not certain",
-                            help="narrow the facts so that it cannot raise, or pin the types of its operands")  # fmt: skip
             if handler.catches(exception):
                 failed = st.fork(self.graph.both(st.live, self.graph.negate(ok)))
                 handler.raises.append(Exit(self.since(handler.depth, failed), failed, None, exception, self.span(e)))
@@ -377,6 +378,9 @@ class Lowering:
     def replace(self, st: State, ref: Ref, obj: Obj, e: ast.AST) -> None:
         """Change a heap object."""
         old = self.obj(st, ref, e)
+        if ref.oid in self.heap.base and not old.frozen and not getattr(old, "unknown", ""):
+            self.refuse(e, "SEL906", "this object is shared between calls: a change to it would be seen by the next one",
+                        help="change a copy of it: `dict(x)` or `x.copy()`")  # fmt: skip
         if old.frozen:
             self.refuse(e, "SEL906", f"this object cannot be changed here: {old.frozen}",
                         help="change a copy of it: `dict(x)` or `x.copy()`")  # fmt: skip

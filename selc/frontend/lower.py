@@ -11,6 +11,7 @@ took for certain holds whatever those sites are pinned to.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Sequence
 
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
@@ -26,10 +27,12 @@ from selc.frontend.state import State
 from selc.frontend.values import Cls, Func, InstObj, Poison, Ref, V
 from selc.ir.absval import ANY, AbsVal, join, of_values
 from selc.ir.graph import Node
+from selc.ir.op import TooWide
 from selc.ir.program import Point, Program, Site
 from selc.ir.value import Value
 
 MAX_ROUNDS = 8
+RECURSION = 20_000
 
 
 def lower(target: str, facts: Facts, roots: Sequence[object], sink: Sink) -> Program:
@@ -45,6 +48,21 @@ def lower(target: str, facts: Facts, roots: Sequence[object], sink: Sink) -> Pro
         Refused: the source or the facts are wrong or not supported; `sink` has all reasons.
     """
     finder = ModuleFinder(tuple(roots))  # type: ignore[arg-type]  # paths
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, RECURSION))
+    try:
+        return _settled(target, facts, finder, sink)
+    except RecursionError:
+        where = Span(target.rpartition(":")[0] or target, 1, 1, 1, 1)
+        raise Refused(Diagnostic("SEL901", "the source is nested too deeply", where, help="split it into functions")) from None
+    except TooWide:
+        where = Span(target.rpartition(":")[0] or target, 1, 1, 1, 1)
+        raise Refused(Diagnostic("SEL901", "an integer grows beyond 65,536 bits", where, help="narrow the inputs' ranges")) from None
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _settled(target: str, facts: Facts, finder: ModuleFinder, sink: Sink) -> Program:
     presets: dict[str, AbsVal] = {}
     for n in range(MAX_ROUNDS):
         attempt = Sink()

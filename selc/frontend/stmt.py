@@ -15,6 +15,7 @@ from selc.frontend.context import MAX_UNROLL, Cascade, Exit, Frame, Handler, Loo
 from selc.frontend.sites import stores
 from selc.frontend.state import State
 from selc.frontend.values import (
+    Choice,
     Cls,
     DictObj,
     Entry,
@@ -27,6 +28,7 @@ from selc.frontend.values import (
     Poison,
     Raised,
     Ref,
+    Tup,
     V,
 )
 from selc.ir.graph import Node
@@ -95,13 +97,15 @@ def function(
     cx: Lowering, st: State, node: ast.FunctionDef, module: ModuleSource, qualname: str, scope: int | None, cls: Cls | None
 ) -> V:
     """A function definition as a value."""
-    flavour = ""
+    flavour, cached = "", False
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         text = ast.unparse(target)
         name = text.rpartition(".")[2]
         if name in ("staticmethod", "classmethod", "property", "cached_property"):
             flavour = {"staticmethod": "static", "classmethod": "class"}.get(name, "property")
+        elif name in ("lru_cache", "cache"):
+            cached = True
         elif name == "selection" or name in names.TRANSPARENT:
             continue
         else:
@@ -112,7 +116,7 @@ def function(
     defaults = tuple(_default(cx, st, d) for d in node.args.defaults)
     pairs = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
     kw = {a.arg: _default(cx, st, d) for a, d in pairs if d is not None}
-    return Func(node, module, qualname, scope, defaults, kw, cls, flavour)
+    return Func(node, module, qualname, scope, defaults, kw, cls, flavour, cached)
 
 
 def _kernel(node: ast.FunctionDef, qualname: str) -> Opaque:
@@ -124,9 +128,37 @@ def _kernel(node: ast.FunctionDef, qualname: str) -> Opaque:
 
 def _default(cx: Lowering, st: State, e: ast.expr) -> V:
     try:
-        return expr.lower(cx, st, e)
+        value = expr.lower(cx, st, e)
     except Refused:
         return Opaque(snippet(e))
+    share(cx, st, value, "a default value is shared between calls")
+    return value
+
+
+def share(cx: Lowering, st: State, value: V, why: str) -> None:
+    """Forbid changes to an object that outlives the call, and to what it holds."""
+    if isinstance(value, Tup):
+        for item in value.items:
+            share(cx, st, item, why)
+    if isinstance(value, Choice):
+        share(cx, st, value.then, why)
+        share(cx, st, value.other, why)
+    if not isinstance(value, Ref):
+        return
+    obj = cx.heap.get(st, value)
+    if obj.frozen:
+        return
+    if isinstance(obj, ListObj):
+        st.heap[value.oid] = ListObj(obj.items, obj.unknown, why, obj.kind)
+        inner = list(obj.items)
+    elif isinstance(obj, DictObj):
+        st.heap[value.oid] = DictObj(obj.entries, obj.unknown, why, obj.memo)
+        inner = [x.value for x in obj.entries.values()]
+    else:
+        st.heap[value.oid] = InstObj(obj.cls, obj.fields, why, obj.name)
+        inner = [x.value for x in obj.fields.values()]
+    for item in inner:
+        share(cx, st, item, why)
 
 
 def run_module(cx: Lowering, module: ModuleSource, segments: Sequence[Segment], name: str) -> V:
@@ -166,6 +198,7 @@ def run_class_value(cx: Lowering, cls: Cls, e: ast.expr) -> V:
     finally:
         cx.frames.pop()
         cx.conds, cx.bases, cx.handlers = conds, bases, handlers
+    share(cx, st, value, "a class attribute is shared between calls")
     cx.heap.base.update(st.heap)
     return value
 
@@ -299,6 +332,14 @@ def _augassign(cx: Lowering, st: State, s: ast.AugAssign) -> None:
         read = ast.copy_location(ast.Subscript(s.target.value, s.target.slice, ast.Load()), s.target)
     e = ast.copy_location(ast.BinOp(read, s.op, s.value), s)
     left, right = expr.lower(cx, st, read), expr.lower(cx, st, s.value)
+    silent, cx.frame.silent = cx.frame.silent, True  # a statement is no expression site
+    try:
+        _augmented(cx, st, s, e, left, right)
+    finally:
+        cx.frame.silent = silent
+
+
+def _augmented(cx: Lowering, st: State, s: ast.AugAssign, e: ast.BinOp, left: V, right: V) -> None:
     if isinstance(left, Ref) and isinstance(s.op, ast.Add):
         obj = cx.obj(st, left, s)
         if isinstance(obj, ListObj) and not obj.unknown:

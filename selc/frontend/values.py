@@ -47,6 +47,7 @@ class Func:
     kw_defaults: Mapping[str, V] = field(default_factory=dict)
     cls: Cls | None = None
     flavour: str = ""  # 'static', 'class', 'property' or ''
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
