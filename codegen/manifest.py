@@ -1,7 +1,8 @@
 """`manifest.json`: what the driver knows, what was emitted, and the hash of both.
 
-`hash` names the selector: SHA-256 over the canonical JSON of all entries but `hash`, `native`,
-`files` and `seal`, so that it is the same with and without a compiler. `seal` covers everything.
+`hash` names the selector: SHA-256 over the canonical JSON of what decides which tuples it accepts
+and what it selects under them. It is the same with and without a compiler, and whichever tuple is
+the default. `seal` covers everything.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from typing import Any, Final
 from selc.codegen.spec import SelectorSpec
 from selc.ir.value import Symbol, to_json
 
-OUTSIDE: Final = frozenset({"hash", "native", "files", "seal"})
+OUTSIDE: Final = frozenset(
+    {"hash", "native", "files", "seal", "tuple", "timings_ms", "cache", "artifacts"}
+)
+"""Entries that do not count for the hash."""
+
+CHOSEN: Final = {"pins": "default", "knobs": "setting", "inputs": "example"}
+"""What of each pin, knob and input follows the default tuple, and does not count either."""
 
 
 def canonical(data: object) -> bytes:
@@ -25,6 +32,10 @@ def canonical(data: object) -> bytes:
 def selector_hash(manifest: Mapping[str, Any]) -> str:
     """The name of the selector that a manifest describes."""
     kept = {k: v for k, v in manifest.items() if k not in OUTSIDE}
+    for entry, chosen in CHOSEN.items():
+        rows = kept.get(entry)
+        if isinstance(rows, list) and all(isinstance(r, dict) for r in rows):
+            kept[entry] = [{k: v for k, v in r.items() if k != chosen} for r in rows]
     return hashlib.sha256(canonical(kept)).hexdigest()
 
 
@@ -55,7 +66,7 @@ def finished(
     whole: dict[str, Any] = {**manifest, "hash": digest, "native": dict(native)}
     whole["files"] = {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)}
     whole["seal"] = seal(whole)
-    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(whole, indent=1) + "\n"
 
 
 def _plain(value: object) -> object:

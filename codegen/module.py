@@ -29,7 +29,8 @@ NOTICE = "Generated; do not edit. Compile the selection again instead."
 def opening(spec: SelectorSpec, digest: str, what: str) -> list[str]:
     """The docstring of a generated module."""
     lines = [what, "", *spec.header.splitlines(), f"selector {digest}", NOTICE]
-    return ['"""' + comment(lines[0]), *(comment(line) for line in lines[1:]), '"""', ""]
+    safe = [comment(line).replace('"', "'") for line in lines]
+    return ['"""' + safe[0], *safe[1:], '"""', ""]
 
 
 def argument_identifiers(spec: SelectorSpec) -> list[str]:

@@ -58,8 +58,8 @@ def c_symbol(family: str) -> str:
 def comment(text: str) -> str:
     """Text that is safe inside a C or Python comment on one line."""
     flat = "".join(c if " " <= c <= "~" else "?" for c in " ".join(text.split()))
-    safe = flat.replace("\\", "/").replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
-    return safe.replace("*/", "* /")[:160]
+    safe = re.sub(r"\?+", "?", flat.replace("\\", "/"))
+    return re.sub(r"(?<=\*)/|(?<=/)\*", r" \g<0>", safe)[:160]
 
 
 def c_string(text: str) -> str:
