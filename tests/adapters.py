@@ -15,7 +15,7 @@ from selc.diag.diagnostic import Refused, Sink
 from selc.ir.graph import Graph, Node
 from selc.ir.program import Program
 
-Pass = Callable[[Graph, Sequence[Node]], tuple[Graph, dict[Node, Node]]]
+Pass = Callable[[Graph, Sequence[Node], Sequence[Node]], tuple[Graph, dict[Node, Node]]]
 
 
 class Missing(Exception):

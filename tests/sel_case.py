@@ -159,7 +159,7 @@ def simplified(program: Program) -> Iterator[tuple[str, Program]]:
     current = dataclasses.replace(program, sites={})
     current.points = [dataclasses.replace(p, sites=()) for p in program.points]
     for name, run in adapters.passes():
-        graph, image = run(current.graph, list(program_roots(current)))
+        graph, image = run(current.graph, list(program_roots(current)), ())
         current = dataclasses.replace(
             current,
             graph=graph,

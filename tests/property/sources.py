@@ -56,6 +56,7 @@ class Writer:
     lines: list[tuple[str, str]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     depth: int = 0
+    narrow: bool = False  # results take few values
 
     def pick(self, *options: Callable[[], str]) -> str:
         """One of some ways to write something."""
@@ -102,6 +103,16 @@ class Writer:
             lambda: f"({sub()} > 2 {self.rng.choice(['and', 'or'])} {sub()} < 5)",
             lambda: f"{sub()} in (1, 2, 64)",
         )
+
+    def result(self, names: list[str]) -> str:
+        """What is returned."""
+        first, second = self.expression(names), self.rng.choice(names)
+        if self.narrow:
+            first, second = (
+                f"clamp({first})",
+                f"(7 if {self.condition(names)} else clamp({second}))",
+            )
+        return f"Out(first={first}, second={second})"
 
     def emit(self, plain: str, observed: str | None = None) -> None:
         """One line."""
@@ -154,7 +165,7 @@ class Writer:
             elif roll < 0.88:
                 self.emit(f"assert {self.condition(names)}")
             elif roll < 0.95 and nested:
-                self.emit(f"return Out({self.expression(names)}, {self.expression(names)})")
+                self.emit(f"return {self.result(names)}")
                 break
             elif roll < 0.97 and loop:
                 self.emit(self.rng.choice(["break", "continue"]))
@@ -169,12 +180,11 @@ class Writer:
         return names
 
 
-def source(rng: random.Random) -> Source:
+def source(rng: random.Random, narrow: bool = False) -> Source:
     """A random selection `f(m, n, k)`; k is a fact."""
-    writer = Writer(rng)
+    writer = Writer(rng, narrow=narrow)
     names = writer.block(list(PARAMETERS), 6, loop=False)
-    first, second = writer.expression(names), rng.choice(names)
-    writer.emit(f"return Out(first={first}, second={second})")
+    writer.emit(f"return {writer.result(names)}")
     head = HEADER + HELPER + RECORD + SIGNATURE
     plain = head + "".join(f"{p}\n" for p, _ in writer.lines)
     observed = head + "".join(f"{o}\n" for _, o in writer.lines)
