@@ -10,7 +10,7 @@ from selc.diag.span import NOWHERE, Span
 from selc.ir.domain import Domain
 from selc.ir.program import Program
 from selc.ir.residual import Residual
-from selc.ir.value import Value
+from selc.ir.value import Value, value_key
 
 SETTLED: Final = frozenset({"proved", "exhaustive"})
 """Evidence that lets a guard be left out of the call: it holds for every legal tuple on D."""
@@ -66,7 +66,7 @@ class PinSpec:
     @property
     def values(self) -> tuple[Value, ...]:
         """Everything that the parameter ranges over."""
-        return self.candidates + self.offered
+        return tuple({value_key(v): v for v in self.candidates + self.offered}.values())
 
 
 @dataclass(frozen=True, slots=True)

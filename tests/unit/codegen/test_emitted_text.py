@@ -15,9 +15,8 @@ EVIL = 'x */ #include "/etc/passwd" \\ ??/ %n %s """ \n\0 é \ud800'
 
 
 def evil() -> Maker:
-    maker = Maker(
-        {EVIL: Domain(1, 9), "t": Domain(values=(EVIL, "b"))}, {f"f.{EVIL}": (1, 2)}, family=EVIL
-    )
+    inputs = {EVIL: Domain(1, 9), "t": Domain(values=(EVIL, "b"))}
+    maker = Maker(inputs, {f"f.{EVIL}": (1, 2)}, family=EVIL)
     maker.point(EVIL, lambda g, v: v[f"f.{EVIL}"])
     maker.point("text", lambda g, v: v["t"])
     maker.guard(EVIL, lambda g, v: g.add(Op.LT, v[EVIL], g.const(5)), why=EVIL)
