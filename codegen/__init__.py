@@ -5,8 +5,9 @@ from __future__ import annotations
 from selc.codegen.build import native_key
 from selc.codegen.dot import dot_text
 from selc.codegen.manifest import seal, selector_hash
-from selc.codegen.package import emit, is_ours
+from selc.codegen.package import emit, emit_manifest
 from selc.codegen.spec import Argument, Artifacts, Factor, KnobSpec, PinSpec, SelectorSpec, Sequence
+from selc.codegen.target import install, is_ours
 
 __all__ = [
     "Argument",
@@ -18,6 +19,8 @@ __all__ = [
     "Sequence",
     "dot_text",
     "emit",
+    "emit_manifest",
+    "install",
     "is_ours",
     "native_key",
     "seal",

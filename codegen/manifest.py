@@ -16,9 +16,12 @@ from selc.codegen.spec import SelectorSpec
 from selc.ir.value import Symbol, to_json
 
 OUTSIDE: Final = frozenset(
-    {"hash", "native", "files", "seal", "tuple", "timings_ms", "cache", "artifacts"}
+    {
+        *("hash", "native", "files", "seal", "tuple", "timings_ms", "cache", "artifacts"),
+        *("versions", "plan", "witnessed"),
+    }
 )
-"""Entries that do not count for the hash."""
+"""Entries that do not count for the hash: the tuple, the build, and how it was made."""
 
 CHOSEN: Final = {"pins": "default", "knobs": "setting", "inputs": "example"}
 """What of each pin, knob and input follows the default tuple, and does not count either."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -28,8 +25,9 @@ from selc.codegen.native import module_key, native_text
 from selc.codegen.py import Constants, PythonBody
 from selc.codegen.routine import pinned, unpinned
 from selc.codegen.spec import Artifacts, SelectorSpec
+from selc.codegen.target import check_target, install, replace, unwritable
 from selc.codegen.tree import shape_of
-from selc.diag.diagnostic import Diagnostic, Refused, Severity, Sink
+from selc.diag.diagnostic import Diagnostic, Severity, Sink
 
 RUNTIME: Final = ("_files.py", "_record.py", "_runtime.py", "_surface.py", "_tuples.py")
 
@@ -51,7 +49,7 @@ def emit(
         Refused: The folder cannot be written, or holds something that is not an emitted selector.
     """
     directory = directory.absolute()
-    _check_target(directory)
+    check_target(directory)
     manifest = describe(spec)
     digest = selector_hash(manifest)
     header, reason = _header(spec, digest, sink, native and bool(emit & {"native", "header"}))
@@ -70,7 +68,7 @@ def emit(
         work = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
         work.chmod(0o755)
     except OSError as error:
-        raise _unwritable(directory, error) from None
+        raise unwritable(directory, error) from None
     try:
         for name, text in files.items():
             (work / name).write_text(text, encoding="utf-8")
@@ -81,12 +79,26 @@ def emit(
         _write_python(spec, work, digest, header if built else None, c_text if built else None)
         info = {"available": built, "reason": reason, "symbol": header.symbol if header else None}
         _write_manifest(work, manifest, digest, info)
-        _replace(work, directory)
+        replace(work, directory)
     except OSError as error:
-        raise _unwritable(directory, error) from None
+        raise unwritable(directory, error) from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return _artifacts(directory, digest, reason)
+
+
+def emit_manifest(spec: SelectorSpec, directory: Path) -> Artifacts:
+    """Write the manifest alone: the folder says what was found, and nothing of it can be imported.
+
+    Raises:
+        Refused: The folder cannot be written, or holds something that is not an emitted selector.
+    """
+    manifest = describe(spec)
+    digest = selector_hash(manifest)
+    info = {"available": False, "reason": "no selector was emitted", "symbol": None}
+    files = {name: text.encode() for name, text in spec.texts.items()}
+    files["manifest.json"] = finished(manifest, digest, info, files).encode()
+    return _artifacts(install(directory, files), digest, "no selector was emitted")
 
 
 def _header(
@@ -185,61 +197,3 @@ def _artifacts(directory: Path, digest: str, reason: str | None) -> Artifacts:
         hash=digest,
         files=tuple(sorted(p.name for p in directory.iterdir() if p.is_file())),
     )
-
-
-# --- the target ---------------------------------------------------------------------------------
-
-
-def is_ours(directory: Path) -> bool:
-    """Whether a folder is an emitted selector."""
-    try:
-        data = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(data, dict) and "selc" in data and "hash" in data
-
-
-def _check_target(directory: Path) -> None:
-    if not directory.name.isidentifier():
-        raise Refused(
-            Diagnostic(
-                "SEL909",
-                f"{directory.name!r} cannot be imported as a Python package",
-                help="choose an output folder whose name is a Python identifier",
-            )
-        )
-    if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
-        raise _foreign(directory, "is not a folder")
-    if directory.is_dir() and any(directory.iterdir()) and not is_ours(directory):
-        raise _foreign(directory, "holds something that selc did not write")
-
-
-def _foreign(directory: Path, what: str) -> Refused:
-    text = f"the output folder {directory} {what}; it is left as it is"
-    return Refused(
-        Diagnostic("SEL909", text, help="choose another folder with -o, or empty this one")
-    )
-
-
-def _unwritable(directory: Path, error: OSError) -> Refused:
-    text = f"the output folder {directory} cannot be written: {error.strerror or error}"
-    return Refused(Diagnostic("SEL909", text, help="choose a folder that you may write, with -o"))
-
-
-def _replace(work: Path, directory: Path) -> None:
-    """Put `work` in the place of `directory`; on failure the old folder is back."""
-    if not directory.exists():
-        work.rename(directory)
-        return
-    old = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}.old."))
-    aside = old / "package"
-    directory.rename(aside)
-    try:
-        work.rename(directory)
-    except OSError:
-        with contextlib.suppress(OSError):
-            aside.rename(directory)
-        raise
-    finally:
-        if os.path.lexists(directory):
-            shutil.rmtree(old, ignore_errors=True)
