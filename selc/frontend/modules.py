@@ -30,7 +30,10 @@ class _Found:
 
 
 class ModuleFinder:
-    """Reads modules on demand, each file once; `sources` maps every path read to its digest."""
+    """Reads modules on demand, each file once.
+
+    `sources` maps every path read to its digest, and those looked for in vain to `absent`.
+    """
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self.roots = tuple(dict.fromkeys(_above_package(root) for root in roots))
@@ -82,7 +85,10 @@ class ModuleFinder:
     def _find(self, qualified: str) -> ModuleSource | None:
         if not _FUNCTION.fullmatch(qualified):
             return None
-        found = _locate(qualified.split("."), (*self._bases, *_import_path()))
+        missed: list[Path] = []
+        found = _locate(qualified.split("."), (*self._bases, *_import_path()), missed)
+        for path in missed:
+            self.sources.setdefault(str(path), "absent")
         if found is None:
             return None
         if found.file is None:  # a namespace package has no text of its own
@@ -201,26 +207,31 @@ def _importable(relative: Path) -> bool:
     return all(part.isidentifier() for part in relative.with_suffix("").parts)
 
 
-def _locate(parts: Sequence[str], bases: Sequence[Path]) -> _Found | None:
-    """Follow a dotted name from the base folders as Python's import system would."""
+def _locate(parts: Sequence[str], bases: Sequence[Path], missed: list[Path]) -> _Found | None:
+    """Follow a dotted name from the base folders as Python's import system would.
+
+    `missed` receives the files that would have been taken instead.
+    """
     found = _Found(None, tuple(bases))
     for index, part in enumerate(parts):
-        step = _step(part, found.folders)
+        step = _step(part, found.folders, missed)
         if step is None or (not step.folders and index + 1 < len(parts)):
             return None
         found = step
     return found
 
 
-def _step(part: str, folders: Sequence[Path]) -> _Found | None:
+def _step(part: str, folders: Sequence[Path], missed: list[Path]) -> _Found | None:
     namespace = []
     for folder in folders:
         package = folder / part
         if _is_file(package / _INIT):
             return _Found(package / _INIT, (package,))
         module = folder / f"{part}.py"
+        missed.append(package / _INIT)
         if _is_file(module):
             return _Found(module, ())
+        missed.append(module)
         if _is_dir(package):
             namespace.append(package)
     return _Found(None, tuple(namespace)) if namespace else None
