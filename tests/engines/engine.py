@@ -63,6 +63,19 @@ def _binds(statement: ast.AST) -> list[str]:
     return out
 
 
+def _class_level(statement: ast.AST, inside: bool = False) -> list[str]:
+    """The names that class bodies in a statement read while they run."""
+    inside = inside or isinstance(statement, ast.ClassDef)
+    if isinstance(statement, ast.Name):
+        return [statement.id] if inside and isinstance(statement.ctx, ast.Load) else []
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        parts = [*statement.decorator_list, *statement.args.defaults, *statement.args.kw_defaults]
+        return [n for p in parts if p is not None for n in _class_level(p, inside)]
+    if isinstance(statement, ast.Lambda):
+        return []
+    return [n for child in ast.iter_child_nodes(statement) for n in _class_level(child, inside)]
+
+
 class Module:
     """One module of the engine: its names, filled on demand."""
 
@@ -131,10 +144,11 @@ def with_field(record: Any, key: str, value: object) -> Any:
 class Engine:
     """The modules of the corpus under one facts file, with pins."""
 
-    def __init__(self, corpus: Path, doc: Mapping[str, Any], entry: str, overwriter: Overwriter) -> None:
+    def __init__(self, corpus: Path, doc: Mapping[str, Any], entry: str, function: str, overwriter: Overwriter) -> None:
         self.corpus = corpus
         self.doc = doc
         self.entry = entry
+        self.function = function
         self.overwriter = overwriter
         self.functions: dict[str, Any] = dict(doc.get("functions") or {})
         self.libraries = libraries(Environment(doc.get("env") or {}))
@@ -210,11 +224,34 @@ class Engine:
                     return self.module(base)._names[name]
         raise KeyError(name)
 
+    def needed(self, statement: ast.stmt) -> ast.stmt:
+        """A class without finalizers; of a long one, only what the function under test can reach."""
+        if not isinstance(statement, ast.ClassDef):
+            return statement
+        body = [s for s in statement.body if not (isinstance(s, ast.FunctionDef) and s.name == "__del__")]
+        cls, _, method = self.function.partition(".")
+        if cls == statement.name and method and len(body) > 60:
+            wanted, todo = {method}, [method]
+            while todo:
+                name = todo.pop()
+                for item in body:
+                    if isinstance(item, ast.FunctionDef) and item.name == name:
+                        read = {n.attr for n in ast.walk(item) if isinstance(n, ast.Attribute)}
+                        todo += read - wanted
+                        wanted |= read
+            body = [s for s in body if not isinstance(s, ast.FunctionDef) or s.name in wanted]
+        shorter = copy.copy(statement)
+        shorter.body = body or [ast.Pass(lineno=statement.lineno, col_offset=0)]
+        return shorter
+
     def execute(self, module: Module, statement: ast.stmt, names: Names) -> None:
         """Run one top-level statement."""
-        fresh = copy.deepcopy(statement)
+        fresh = copy.deepcopy(self.needed(statement))
         Prepare(self, module, bindings(module._path)).top(fresh)
         tree = ast.fix_missing_locations(ast.Module([fresh], []))
+        for name in _class_level(fresh):
+            with suppress(KeyError):
+                names[name]  # class bodies look into the dict itself, not for what is missing
         flags = __import__("__future__").annotations.compiler_flag
         exec(compile(tree, str(module._path), "exec", flags=flags, dont_inherit=True), names)
 

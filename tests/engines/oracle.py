@@ -148,7 +148,7 @@ class Case:
                 raise Unplaced(name)
             overwriter.add(pin)
             placed.append(pin)
-        return Execution(self, Engine(self.corpus, self.doc, self.module, overwriter), placed)
+        return Execution(self, Engine(self.corpus, self.doc, self.module, self.function, overwriter), placed)
 
 
 class Execution:

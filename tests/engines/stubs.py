@@ -6,6 +6,7 @@ test. Everything that a facts file states arrives as this module makes it.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import types
@@ -256,6 +257,13 @@ def cdiv(a: int, b: int) -> int:
     return (a + b - 1) // b
 
 
+def dataclass(cls: type | None = None, **options: object) -> Any:
+    """pydantic.dataclasses.dataclass, without its checks."""
+    options.pop("config", None)
+    make = dataclasses.dataclass(**options)  # type: ignore[call-overload]  # its options are passed on
+    return make if cls is None else make(cls)
+
+
 def libraries(environment: Environment) -> dict[str, Any]:
     """The modules that engine code imports from outside its package."""
     torch = Library(
@@ -263,12 +271,14 @@ def libraries(environment: Environment) -> dict[str, Any]:
         {**DTYPES, "Tensor": Tensor, "Size": Size, "device": Device, "dtype": Dtype},
     )
     triton = Library("triton", {"next_power_of_2": next_power_of_2, "cdiv": cdiv})
+    pydantic = Library("pydantic", {"dataclasses": Library("pydantic.dataclasses", {"dataclass": dataclass})})
     logger = Library("logger", {"isEnabledFor": lambda *_: False})
     return {
         "torch": torch,
         "triton": triton,
         "tl": Library("tl", {}),
         "os": operating_system(environment),
+        "pydantic": pydantic,
         "init_logger": lambda *_: logger,
     }
 
