@@ -7,20 +7,21 @@ by points that take them, and by the solver, which also drops those that are imp
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from selc.ir.absval import INTEGRAL, AbsVal, join
+from selc.ir.absval import AbsVal, join
 from selc.ir.graph import Node
 from selc.ir.op import TooWide
 from selc.ir.program import Mark, Program, Site
 from selc.ir.residual import Candidates
 from selc.ir.value import Value, sort_key, value_key
 from selc.vra import interface
-from selc.vra.enumerate import MAX_POINTS, Row, chunks, points
-from selc.vra.observe import observer, own, prefix
+from selc.vra.enumerate import MAX_POINTS, Row, chunks, filter_of, points
+from selc.vra.observe import needed, observer, own, prefix
 from selc.vra.search import find, probes
 from selc.vra.tally import Tally
 from selc.vra.view import View, of_program
@@ -62,10 +63,13 @@ def all_candidates(
     """The values of many sites, with one enumeration for all that read the same inputs."""
     work = _Work(program, view or of_program(program), max_candidates, budget)
     groups: dict[int, list[_Job]] = {}
+    found: dict[str, Candidates] = {}
     for site in sites:
+        if not site.marks:
+            found[site.name] = NOTHING
+            continue
         mask, job = work.plan(site)
         groups.setdefault(mask, []).append(job)
-    found: dict[str, Candidates] = {}
     for mask in sorted(groups, key=lambda m: (m.bit_count(), m)):
         found.update(work.enumerate(mask, groups[mask]))
     return {site.name: found[site.name] for site in sites}
@@ -77,13 +81,16 @@ class _Work:
         self.view = view
         self.limit = limit
         self.budget = budget
-        self.completions: dict[tuple[int, tuple[int, ...]], tuple[Mapping[str, Value] | None, bool]] = {}
+        self.completions: dict[
+            tuple[int, tuple[int, ...]], tuple[Mapping[str, Value] | None, bool]
+        ] = {}
 
     def plan(self, site: Site) -> tuple[int, _Job]:
         """The inputs to enumerate for a site: closed under assumes and the guards before it."""
         view = self.view
         guards = prefix(view, self.program, site)
-        mask = view.closure(own(view, site), [*guards, *view.admits])
+        start = needed(view, site)
+        mask = view.closure(start, [*guards, *view.admits])
         kinds = frozenset[str]().union(*(view.facts[m.node.id].kinds for m in site.marks))
         job = _Job(site, tuple(site.marks), kinds)
         for g in guards:
@@ -105,11 +112,15 @@ class _Work:
         for job, tally in zip(jobs, tallies, strict=True):
             rest, decided = self.complete(mask, job)
             out[job.site.name] = (
-                self.pack(tally, view.inputs_of(mask), rest, decided) if rest is not None or not decided else NOTHING
+                self.pack(tally, view.inputs_of(mask), rest, decided)
+                if rest is not None or not decided
+                else NOTHING
             )
         return out
 
-    def tally(self, mask: int, jobs: Sequence[_Job], enumerated: object) -> list[Tally]:
+    def tally(
+        self, mask: int, jobs: Sequence[_Job], enumerated: Iterable[list[Row]]
+    ) -> list[Tally]:
         """Count what each site takes over some chunks of points."""
         near = {n.id for job in jobs for n in job.near}
         guards = [n if n is not None and n.id in near else None for n in self.view.holds]
@@ -118,12 +129,16 @@ class _Work:
         for job in jobs:
             key = tuple((m.node.id, m.path.id, m.guards_before) for m in job.marks)
             columns.append(distinct.setdefault(key, len(distinct)))
-        first = {c: job for c, job in zip(reversed(columns), reversed(jobs), strict=True)}
+        first = dict(zip(columns, jobs, strict=True))
         observe = observer(
-            self.view, [first[c].marks for c in range(len(distinct))], (), self.view.inputs_of(mask), guards
+            self.view,
+            [first[c].marks for c in range(len(distinct))],
+            (),
+            self.view.inputs_of(mask),
+            guards,
         )
         tallies = [Tally(first[c].kinds) for c in range(len(distinct))]
-        for rows in enumerated:  # type: ignore[attr-defined]
+        for rows in enumerated:
             for tally, column in zip(tallies, zip(*observe(rows), strict=True), strict=False):
                 tally.add(column, rows)
         return [tallies[c] for c in columns]
@@ -149,7 +164,8 @@ class _Work:
         if len(values) > self.limit:
             return spanning(values, exact)
         witness = {
-            i: {**(rest or {}), **dict(zip(names, tally.first[k], strict=True))} for i, k in enumerate(keys)
+            i: {**(rest or {}), **dict(zip(names, tally.first[k], strict=True))}
+            for i, k in enumerate(keys)
         }
         return Candidates(
             values, None, exact, witness if exact else {}, tuple(tally.counts[k] for k in keys)
@@ -187,8 +203,6 @@ class _Work:
         """Values that are seen at the points of a fixed sequence."""
         view = self.view
         names = view.inputs_of(mask)
-        from selc.vra.enumerate import filter_of
-
         admits = [n for n in view.admits if view.masks[n.id] & mask]
         keep = filter_of(view, admits, names)
         try:
@@ -204,9 +218,13 @@ class _Work:
         try:
             enumerated = points(view, mask, admits, self.budget)
             if enumerated is not None:
-                alone = _Job(job.site, job.marks, job.kinds)
-                alone.near = [g for g in job.near if not view.masks[g.id] & ~mask]
-                return list(self.tally(mask, [alone], enumerated)[0].values.values())
+                near = [g for g in job.near if not view.masks[g.id] & ~mask]
+                # one by one: a later mark must not hide an earlier one where a guard was left out
+                alone = [_Job(job.site, (m,), job.kinds, [], near) for m in job.marks]
+                found: dict[object, Value] = {}
+                for tally in self.tally(mask, alone, enumerated):
+                    found |= {value_key(v): v for v in tally.values.values()}
+                return list(found.values())
         except TooWide:
             pass
         image = interface.values_of(view, [m.node for m in job.marks], self.budget)
@@ -223,13 +241,15 @@ class _Work:
         """The answer for a site with too many values to list."""
         fact = bound_of(self.view, job.marks)
         if bound and all(type(v) is int for v in bound):
-            found = spanning(bound if isinstance(bound, range) else sorted(bound, key=sort_key), exact=False)
-            return found
+            listed = bound if isinstance(bound, range) else sorted(bound, key=sort_key)
+            return spanning(listed, exact=False)
         if fact.kinds == {"int"} and fact.lo is not None and fact.hi is not None:
             return Candidates(None, (fact.lo, fact.hi, 1), exact=False)
         return Candidates(None, None, exact=False)
 
-    def solve(self, names: Sequence[str], job: _Job, value: Value) -> tuple[Row | None, bool | None]:
+    def solve(
+        self, names: Sequence[str], job: _Job, value: Value
+    ) -> tuple[Row | None, bool | None]:
         """Ask the solver for an input on which the site takes a value; False: there is none."""
         from selc.vra import smt
 
@@ -241,7 +261,9 @@ class _Work:
         wanted = value_key(value)
         admitted = [n for n in view.admits if view.masks[n.id] & view.mask_of(names)]
         seen = observer(view, [job.marks], admitted, names, guards)([row])[0]
-        confirmed = value_key(seen[0]) == wanted and all(a is True for a in seen[1 : 1 + len(admitted)])
+        confirmed = value_key(seen[0]) == wanted and all(
+            a is True for a in seen[1 : 1 + len(admitted)]
+        )
         return (row, True) if confirmed else (None, None)
 
 
@@ -260,9 +282,6 @@ def spanning(values: Sequence[Value], exact: bool) -> Candidates:
     ints = [v for v in values if type(v) is int]
     if len(ints) != len(values) or not ints:
         return Candidates(None, None, exact=False)
-    step = math.gcd(*(b - a for a, b in zip(ints, ints[1:], strict=False))) or 1
+    step = math.gcd(*(b - a for a, b in itertools.pairwise(ints))) or 1
     full = (ints[-1] - ints[0]) // step + 1 == len(ints)
     return Candidates(None, (ints[0], ints[-1], step), exact and full)
-
-
-__all__ = ["INTEGRAL", "MAX_CANDIDATES", "all_candidates", "bound_of", "candidates", "spanning"]

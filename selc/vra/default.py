@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Final
 
 from selc.ir.op import TooWide
@@ -11,7 +11,7 @@ from selc.ir.program import Program
 from selc.ir.residual import Pin, Residual
 from selc.ir.value import UNDEF, Value, sort_key, value_key
 from selc.vra.enumerate import Row, chunks, filter_of, grid
-from selc.vra.observe import observer
+from selc.vra.observe import needed, observer
 from selc.vra.relation import Table, restricted, satisfiable, tables_of
 from selc.vra.search import lattice
 from selc.vra.verdict import DefaultTuple, Legality
@@ -68,7 +68,9 @@ def default_tuple(
 
 
 class _Work:
-    def __init__(self, program: Program, residual: Residual, legality: Legality, view: View) -> None:
+    def __init__(
+        self, program: Program, residual: Residual, legality: Legality, view: View
+    ) -> None:
         self.program = program
         self.residual = residual
         self.names = legality.parameters
@@ -119,8 +121,10 @@ class _Work:
         view = self.view
         sites = [p.site for p in self.residual.pins if p.parameter is not None]
         guards = [n for n in view.holds if n is not None]
-        mask = view.closure(view.mask([n for s in sites for m in s.marks for n in (m.node, m.path)]), guards)
-        mask = view.closure(mask, view.admits)
+        mask = 0
+        for site in sites:
+            mask |= needed(view, site)
+        mask = view.closure(mask, [*guards, *view.admits])
         moving = [n for n in view.inputs_of(mask) if n not in self.settings]
         size = 1
         for n in moving:
@@ -129,7 +133,10 @@ class _Work:
         rows = grid(view, moving) if whole else lattice(view, moving, points)
         admits = [n for n in view.admits if view.masks[n.id] & mask]
         keep = filter_of(view, admits, view.names)
-        fill = [(self.settings.get(n, view.first(n)), moving.index(n) if n in moving else None) for n in view.names]
+        fill = [
+            (self.settings.get(n, view.first(n)), moving.index(n) if n in moving else None)
+            for n in view.names
+        ]
 
         def full(row: Row) -> Row:
             return tuple(value if k is None else row[k] for value, k in fill)
@@ -144,12 +151,16 @@ class _Work:
         self, pins: Sequence[Pin], rows: Iterator[tuple[list[Row], list[int] | None]]
     ) -> tuple[Counter[tuple[int, ...]], list[Counter[int]]]:
         """How often the pins' values occur jointly and alone, as positions on their axes."""
-        mask = self.view.mask([n for p in pins for m in p.site.marks for n in (m.node, m.path)])
+        mask = 0
+        for pin in pins:
+            mask |= needed(self.view, pin.site)
         near = self.view.closure(mask, [n for n in self.view.holds if n is not None])
-        guards = [n if n is not None and self.view.masks[n.id] & near else None for n in self.view.holds]
+        guards = [
+            n if n is not None and self.view.masks[n.id] & near else None for n in self.view.holds
+        ]
         see = observer(self.view, [p.site.marks for p in pins], (), self.view.names, guards)
         columns = [self.names.index(p.parameter or "") for p in pins]
-        seen: Counter[object] = Counter()
+        seen: Counter[tuple[Hashable, ...]] = Counter()
         for chunk, weights in rows:
             try:
                 shown = [r[:-1] for r in see(chunk)]
@@ -165,7 +176,6 @@ class _Work:
         alone: list[Counter[int]] = [Counter() for _ in pins]
         nothing = value_key(UNDEF)
         for key, count in seen.items():
-            assert isinstance(key, tuple)
             cell = [self.where[c].get(k) for c, k in zip(columns, key, strict=True) if k != nothing]
             for k, (c, part) in enumerate(zip(columns, key, strict=True)):
                 place = self.where[c].get(part)
@@ -176,14 +186,23 @@ class _Work:
         self.columns = columns
         return joint, alone
 
-    def best(self, joint: Mapping[tuple[int, ...], int], tables: Sequence[Table]) -> tuple[int, ...] | None:
+    def best(
+        self, joint: Mapping[tuple[int, ...], int], tables: Sequence[Table]
+    ) -> tuple[int, ...] | None:
         """The most frequent legal cell over the pins; the smallest of equals."""
         order = sorted(
-            joint, key=lambda cell: (-joint[cell], [sort_key(self.axes[c][i]) for c, i in zip(self.columns, cell, strict=True)])
+            joint,
+            key=lambda cell: (
+                -joint[cell],
+                [sort_key(self.axes[c][i]) for c, i in zip(self.columns, cell, strict=True)],
+            ),
         )
         for cell in order:
             chosen = dict(zip(self.columns, cell, strict=True))
-            chosen |= {self.names.index(n): self.where[self.names.index(n)][value_key(v)] for n, v in self.settings.items()}
+            chosen |= {
+                self.names.index(n): self.where[self.names.index(n)][value_key(v)]
+                for n, v in self.settings.items()
+            }
             if all(tuple(chosen[c] for c in t.columns) in t.cells for t in tables):
                 return cell
         return None
@@ -195,7 +214,9 @@ class _Work:
         chosen = {}
         for k in sorted(range(len(pins)), key=lambda k: pins[k].name):
             c = self.columns[k]
-            order = sorted(range(self.sizes[c]), key=lambda i: (-counts[k][i], sort_key(self.axes[c][i])))
+            order = sorted(
+                range(self.sizes[c]), key=lambda i: (-counts[k][i], sort_key(self.axes[c][i]))
+            )
             for i in order:
                 narrowed = restricted(tables, c, i)
                 if satisfiable(self.sizes, narrowed):

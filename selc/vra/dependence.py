@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from selc.ir.graph import Node
 from selc.ir.op import TooWide
 from selc.ir.program import Point, Program
-from selc.ir.value import UNDEF, value_key
+from selc.ir.value import UNDEF, Value, value_key
 from selc.vra.enumerate import MAX_POINTS, Row, axis, chunks, filter_of, grid, points
 from selc.vra.observe import Observer, observer
 from selc.vra.search import PROBES, find, probes
@@ -24,7 +26,17 @@ MAX_STEPS: Final = 48
 
 ConeInputs = Callable[[Point], Collection[str]]
 
+MAX_COLUMNS: Final = 16
+"""Points of the selection that are looked at in one enumeration."""
+
 _SILENT: Final = object()  # the call does not return
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    names: tuple[str, ...]
+    columns: list[list[Hashable]]
+    admitted: list[bool] | None  # by point; None if assumes read further inputs
 
 
 def dependence(
@@ -43,13 +55,17 @@ def dependence(
         view: a prepared view of the program.
     """
     work = _Work(program, view or of_program(program), budget)
-    out = {}
+    jobs: list[tuple[Node, tuple[str, ...]]] = []
     for point in program.points:
         cone = set(work.view.inputs_of(work.view.masks[point.node.id]))
         if cone_inputs is not None:
             cone &= set(cone_inputs(point))
-        out[point.name] = work.point(point.node, cone)
-    return out
+        jobs.append((point.node, tuple(n for n in work.batch if n in cone)))
+    found = work.all(list(dict.fromkeys(jobs)))
+    return {point.name: found[job] for point, job in zip(program.points, jobs, strict=True)}
+
+
+_Job = tuple[Node, tuple[str, ...]]
 
 
 class _Work:
@@ -59,20 +75,56 @@ class _Work:
         self.guards = [n for n in view.holds if n is not None]
         inputs = view.graph.inputs
         self.batch = [n for n in view.names if inputs[n].is_batch(program.scope)]
-        self.cache: dict[tuple[int, frozenset[str]], PointDependence] = {}
         self.returning: dict[tuple[int, bool], bool | None] = {}
 
-    def point(self, node: Node, cone: set[str]) -> PointDependence:
-        """The dependence of one node."""
-        suspects = [n for n in self.batch if n in cone]
-        if not suspects:
-            return PointDependence((), batch_dependent=False)
-        key = (node.id, frozenset(suspects))
-        if key not in self.cache:
-            moved, sure = self.product(node, suspects)
-            shifts, certain = self.admitted(node, suspects)
-            self.cache[key] = PointDependence(tuple(moved), shifts, sure and certain)
-        return self.cache[key]
+    def all(self, jobs: Sequence[_Job]) -> dict[_Job, PointDependence]:
+        """The dependence of nodes, each on the inputs it is suspected to read."""
+        out = {job: PointDependence((), batch_dependent=False) for job in jobs}
+        groups: dict[int, list[_Job]] = {}
+        for job in jobs:
+            if job[1]:
+                mask = self.view.closure(self.view.masks[job[0].id], self.guards)
+                groups.setdefault(mask, []).append(job)
+        for mask, group in sorted(groups.items()):
+            for k in range(0, len(group), MAX_COLUMNS):
+                part = group[k : k + MAX_COLUMNS]
+                seen = self.whole(mask, [node for node, _ in part])
+                for j, job in enumerate(part):
+                    moved, sure = self.product(
+                        *job, mask, None if seen is None else seen.columns[j]
+                    )
+                    shifts, certain = self.admitted(*job, mask, seen, j)
+                    out[job] = PointDependence(tuple(moved), shifts, sure and certain)
+        return out
+
+    def whole(self, mask: int, nodes: Sequence[Node]) -> _Seen | None:
+        """What nodes show at every point of the product domain; None if there are too many."""
+        view = self.view
+        if view.size(mask) > self.budget:
+            return None
+        names = view.inputs_of(mask)
+        wide = view.closure(mask, view.admits)
+        admits = [n for n in view.admits if view.masks[n.id] & mask] if wide == mask else []
+        near = [g for g in self.guards if view.masks[g.id] & mask]
+        see = observer(view, (), [*nodes, *admits], names, near)
+        exact = [hashes_exactly(view.facts[n.id].kinds) for n in nodes]
+        columns: list[list[Hashable]] = [[] for _ in nodes]
+        admitted: list[bool] = []
+        try:
+            for chunk in chunks(grid(view, names)):
+                shown = list(zip(*see(chunk), strict=True))
+                returns = shown[-1]
+                for column, plain, values in zip(columns, exact, shown, strict=False):
+                    column += _keys(values, returns, plain)
+                tests = shown[len(nodes) : -1]
+                admitted += (
+                    [all(t is True for t in row) for row in zip(*tests, strict=True)]
+                    if tests
+                    else [True] * len(chunk)
+                )
+        except TooWide:
+            return None
+        return _Seen(names, columns, admitted if wide == mask else None)
 
     def possible(self, mask: int, admitted: bool) -> bool | None:
         """Whether the guards outside `mask` can hold at all (None: not known)."""
@@ -93,47 +145,55 @@ class _Work:
         near = [g for g in self.guards if self.view.masks[g.id] & mask]
         return observer(self.view, (), [node], names, near)
 
-    def keys(self, node: Node, rows: Iterator[list[Row]], see: Observer) -> Iterator[Hashable]:
+    def keys(self, node: Node, chunk: list[Row], see: Observer) -> list[Hashable]:
         """Type-exact keys of the node's value at each point; `_SILENT` where there is none."""
-        exact = hashes_exactly(self.view.facts[node.id].kinds)
-        for chunk in rows:
-            for value, returns in see(chunk):
-                if returns is not True or value is UNDEF:
-                    yield _SILENT
-                else:
-                    yield value if exact else value_key(value)  # type: ignore[misc]  # hashable kinds
+        values, returns = zip(*see(chunk), strict=True)
+        return _keys(values, returns, hashes_exactly(self.view.facts[node.id].kinds))
 
-    def product(self, node: Node, suspects: Sequence[str]) -> tuple[list[str], bool]:
+    def product(
+        self, node: Node, suspects: Sequence[str], mask: int, seen: Sequence[Hashable] | None
+    ) -> tuple[list[str], bool]:
         """The inputs that move a node over the product domain, and whether that is certain."""
         view = self.view
-        mask = view.closure(view.masks[node.id], self.guards)
         possible = self.possible(mask, admitted=False)
         if possible is False:
             return [], True
         names = view.inputs_of(mask)
+        if seen is not None:
+            sizes = [len(view.graph.inputs[n].domain) for n in names]
+            moved = [n for n in suspects if _varies(seen, sizes, names.index(n))]
+            return moved, possible is True or not moved
         try:
-            if view.size(mask) <= self.budget:
-                see = self.see(node, names, mask)
-                seen = list(self.keys(node, chunks(grid(view, names)), see))
-                sizes = [len(view.graph.inputs[n].domain) for n in names]
-                moved = [n for n in suspects if _varies(seen, sizes, names.index(n))]
-                return moved, possible is True or not moved
             moved = [n for n in suspects if self.witness(node, names, mask, n)]
         except TooWide:
             moved = []
-        unsure = [n for n in suspects if n not in moved and not self.refuted(node, mask, [n], admitted=False)]
+        unsure = [
+            n
+            for n in suspects
+            if n not in moved and not self.refuted(node, mask, [n], admitted=False)
+        ]
         return [n for n in suspects if n in moved or n in unsure], possible is True and not unsure
 
-    def admitted(self, node: Node, suspects: Sequence[str]) -> tuple[bool, bool]:
+    def admitted(
+        self, node: Node, suspects: Sequence[str], mask: int, whole: _Seen | None, column: int
+    ) -> tuple[bool, bool]:
         """Whether the batch moves a node over D, and whether that is certain."""
         view = self.view
-        mask = view.closure(view.masks[node.id], [*self.guards, *view.admits])
+        mask = view.closure(mask, [*self.guards, *view.admits])
         possible = self.possible(mask, admitted=True)
         if possible is False:
             return False, True
         names = view.inputs_of(mask)
-        admits = [n for n in view.admits if view.masks[n.id] & mask]
         fixed = [k for k, n in enumerate(names) if n not in self.batch]
+        if whole is not None and whole.admitted is not None:
+            kept = (
+                zip(grid(view, names), whole.columns[column], strict=True)
+                if fixed
+                else zip(itertools.repeat(()), whole.columns[column])
+            )
+            shown = itertools.compress(kept, whole.admitted)
+            return (True, possible is True) if _conflict(shown, fixed) else (False, True)
+        admits = [n for n in view.admits if view.masks[n.id] & mask]
         see = self.see(node, names, mask)
         try:
             rows = points(view, mask, admits, self.budget)
@@ -141,27 +201,16 @@ class _Work:
             if rows is None:
                 keep = filter_of(view, admits, names)
                 rows = (keep(c) for c in chunks(self.clustered(names)))
-            if self.conflict(node, rows, see, fixed):
+            pairs = (
+                (r, k) for c in rows if c for r, k in zip(c, self.keys(node, c, see), strict=True)
+            )
+            if _conflict(pairs, fixed):
                 return True, possible is True
         except TooWide:
             complete = False
         if complete or self.refuted(node, mask, suspects, admitted=True):
             return False, True
         return True, False
-
-    def conflict(
-        self, node: Node, rows: Iterator[list[Row]], see: Observer, fixed: Sequence[int]
-    ) -> bool:
-        """Whether two points that agree on the `fixed` coordinates show different values."""
-        first: dict[Hashable, Hashable] = {}
-        for chunk in rows:
-            for row, key in zip(chunk, self.keys(node, iter([chunk]), see), strict=True):
-                if key is _SILENT:
-                    continue
-                request = tuple(value_key(row[k]) for k in fixed)
-                if first.setdefault(request, key) != key:
-                    return True
-        return False
 
     def clustered(self, names: Sequence[str]) -> Iterator[Row]:
         """Probes, each with a few others that share its request and knobs."""
@@ -191,7 +240,7 @@ class _Work:
             if count >= 2 * MAX_LINES:
                 break
             rows = [(*base[:k], v, *base[k + 1 :]) for v in steps]
-            shown = set(self.keys(node, iter([rows]), see)) - {_SILENT}
+            shown = set(self.keys(node, rows, see)) - {_SILENT}
             if len(shown) > 1:
                 return True
         return False
@@ -204,6 +253,24 @@ class _Work:
         admits = [n for n in self.view.admits if self.view.masks[n.id] & mask] if admitted else []
         batch = self.batch if admitted else moving
         return smt.independent(self.view, node, [*guards, *admits], batch)
+
+
+def _keys(values: Sequence[Value], returns: Sequence[Value], exact: bool) -> list[Hashable]:
+    return [
+        _SILENT if ok is not True or v is UNDEF else v if exact else value_key(v)
+        for v, ok in zip(values, returns, strict=True)
+    ]
+
+
+def _conflict(shown: Iterable[tuple[Row, Hashable]], fixed: Sequence[int]) -> bool:
+    """Whether two points that agree on the `fixed` coordinates show different values."""
+    first: dict[Hashable, Hashable] = {}
+    for row, key in shown:
+        if key is not _SILENT:
+            request = tuple(value_key(row[k]) for k in fixed)
+            if first.setdefault(request, key) != key:
+                return True
+    return False
 
 
 def _varies(seen: Sequence[Hashable], sizes: Sequence[int], k: int) -> bool:

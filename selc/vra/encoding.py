@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from selc.ir.absval import AbsVal
 from selc.ir.graph import Node
-from selc.ir.op import TABLE, Op, TooWide, evaluate
+from selc.ir.op import TABLE, Op, evaluate
 from selc.ir.value import UNDEF, Value, value_key
 from selc.vra.view import View
 
@@ -107,7 +107,9 @@ class Encoder:
             self.constraints[name] = rule
         return self.leaves[name]
 
-    def encode(self, roots: Sequence[Node], facts: Sequence[AbsVal], parameters: int = 0) -> list[Term]:
+    def encode(
+        self, roots: Sequence[Node], facts: Sequence[AbsVal], parameters: int = 0
+    ) -> list[Term]:
         """The terms of `roots`. Nodes that read `parameters` are encoded for these `facts` alone."""
         own: dict[int, Term] = {}
         masks = self.view.masks
@@ -177,7 +179,8 @@ class Encoder:
             return Term("int", self.number(0), self.truth(False))
         kind = self.kind(fact)
         arms = [
-            self._convert(t, facts[a.id], kind) for t, a in zip((then, other), node.args[1:], strict=True)
+            self._convert(t, facts[a.id], kind)
+            for t, a in zip((then, other), node.args[1:], strict=True)
         ]
         expr = self.z3.If(cond.expr, *arms)
         defined = None
@@ -196,7 +199,9 @@ class Encoder:
         if not fact.kinds:
             return self.constant(0, kind)  # never defined
         if kind == "code" and fact.values is not None:
-            return self._chain([(self.equals(term, v), self.number(self.code(v))) for v in fact.values])
+            return self._chain(
+                [(self.equals(term, v), self.number(self.code(v))) for v in fact.values]
+            )
         raise Unsupported("arms of different kinds")
 
     def _chain(self, cases: Sequence[tuple[Expr, Expr]]) -> Expr:
@@ -228,7 +233,12 @@ class Encoder:
             if op is Op.LSHIFT and (args[1].hi is None or args[1].hi > 1024):
                 raise Unsupported("a wide shift")
             fine = self.integer(terms[1], args[1]) >= 0
-        elif op is Op.INDEX and args[1].is_integral and args[0].values is not None and len(args[0].values) == 1:
+        elif (
+            op is Op.INDEX
+            and args[1].is_integral
+            and args[0].values is not None
+            and len(args[0].values) == 1
+        ):
             size = len(args[0].values[0])  # type: ignore[arg-type]  # a tuple or a string
             index = self.integer(terms[1], args[1])
             fine = self.z3.And(index >= -size, index < size)
@@ -251,11 +261,15 @@ class Encoder:
         if node.op in (Op.EQ, Op.NE, Op.IS) and all(a.kinds == {"bool"} for a in args):
             same = terms[0].expr == terms[1].expr
             return Term(
-                "bool", self.z3.Not(same) if node.op is Op.NE else same, self._both([t.defined for t in terms])
+                "bool",
+                self.z3.Not(same) if node.op is Op.NE else same,
+                self._both([t.defined for t in terms]),
             )
         if node.op in (Op.BITAND, Op.BITOR) and all(t.kind == "bool" for t in terms):
             join = self.z3.And if node.op is Op.BITAND else self.z3.Or
-            return Term("bool", join(*(t.expr for t in terms)), self._both([t.defined for t in terms]))
+            return Term(
+                "bool", join(*(t.expr for t in terms)), self._both([t.defined for t in terms])
+            )
         return self._keyed(node, terms, facts)
 
     def _keyed(self, node: Node, terms: Sequence[Term], facts: Sequence[AbsVal]) -> Term:
@@ -263,7 +277,13 @@ class Encoder:
         pairs = _pairs(node, facts)
         if pairs is None or len(pairs) > MAX_TABLE:
             return self._table(node, terms, facts)
-        key = terms[0] if node.op in (Op.LOOKUP, Op.HASKEY) else terms[-1] if node.op is Op.INDEX else terms[0]
+        key = (
+            terms[0]
+            if node.op in (Op.LOOKUP, Op.HASKEY)
+            else terms[-1]
+            if node.op is Op.INDEX
+            else terms[0]
+        )
         fact = facts[node.args[0 if node.op is not Op.INDEX else 1].id]
         x = self.integer(key, fact)
         if node.op in (Op.HASKEY, Op.IN):
@@ -289,7 +309,9 @@ class Encoder:
         kind = self.kind(facts[node.id])
         cases, bad = [], []
         for combo in itertools.product(*options):
-            test = self.z3.And(*[self.equals(t, v) for t, v in zip(terms, combo, strict=True)], self.truth(True))
+            test = self.z3.And(
+                *[self.equals(t, v) for t, v in zip(terms, combo, strict=True)], self.truth(True)
+            )
             value = evaluate(node.op, node.attr, combo)
             if value is UNDEF:
                 bad.append(test)
@@ -323,7 +345,11 @@ class Encoder:
         if node.op in (Op.FLOOR, Op.CEIL, Op.INT, Op.TRUNC):
             floor, ceil = a / b, -((-a) / b)
             expr = (
-                floor if node.op is Op.FLOOR else ceil if node.op is Op.CEIL else z3.If(a >= 0, floor, ceil)
+                floor
+                if node.op is Op.FLOOR
+                else ceil
+                if node.op is Op.CEIL
+                else z3.If(a >= 0, floor, ceil)
             )
             return Term("int", expr, given)
         right = self.integer(terms[2], facts[quotient[2].id]) * b
@@ -344,8 +370,9 @@ def _small(args: Sequence[AbsVal]) -> bool:
 
 def _quotient(node: Node, facts: Sequence[AbsVal]) -> tuple[Node, ...] | None:
     """The operands a, b (and c) of round(a / b) or of a / b compared with c, if the rule applies."""
+    rest: tuple[Node, ...] = ()
     if node.op in (Op.FLOOR, Op.CEIL, Op.INT, Op.TRUNC):
-        division, rest = node.args[0], ()
+        division = node.args[0]
     elif node.op in _ORDER:
         division, rest = node.args[0], node.args[1:]
         if _bare(division).op is not Op.TRUEDIV:
@@ -387,10 +414,14 @@ def _pairs(node: Node, facts: Sequence[AbsVal]) -> list[tuple[int, Value]] | Non
         if node.op is Op.IN:
             pairs = [(v, True) for v in held]
         else:
-            pairs = [(i, v) for i, v in enumerate(held)] + [(i - len(held), v) for i, v in enumerate(held)]
+            pairs = [(i, v) for i, v in enumerate(held)] + [
+                (i - len(held), v) for i, v in enumerate(held)
+            ]
     else:
         return None
-    numbers = {int(k): v for k, v in pairs if isinstance(k, (int, float)) and k == k and k in (int(k),)}
+    numbers = {
+        int(k): v for k, v in pairs if isinstance(k, (int, float)) and k == k and k in (int(k),)
+    }
     return list(numbers.items())
 
 

@@ -33,7 +33,9 @@ def chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield chunk
 
 
-def filter_of(view: View, conditions: Sequence[Node], names: Sequence[str]) -> Callable[[list[Row]], list[Row]]:
+def filter_of(
+    view: View, conditions: Sequence[Node], names: Sequence[str]
+) -> Callable[[list[Row]], list[Row]]:
     """A function that keeps the rows over `names` on which every condition is True."""
     if not conditions:
         return lambda rows: rows
@@ -47,7 +49,9 @@ def grid(view: View, names: Sequence[str]) -> Iterator[Row]:
     return itertools.product(*(axis(view.graph.inputs[n].domain) for n in names))
 
 
-def points(view: View, mask: int, conditions: Sequence[Node], budget: int = MAX_POINTS) -> Iterator[list[Row]] | None:
+def points(
+    view: View, mask: int, conditions: Sequence[Node], budget: int = MAX_POINTS
+) -> Iterator[list[Row]] | None:
     """The points over the inputs of `mask` on which `conditions` hold, in chunks; None if over budget.
 
     The conditions may read no other inputs. Points come in the order of the product of the domains,

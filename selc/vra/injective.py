@@ -55,7 +55,12 @@ def all_injective(
 
 
 def _enumerated(
-    program: Program, view: View, mask: int, group: Sequence[Site], protected: dict[str, int], budget: int
+    program: Program,
+    view: View,
+    mask: int,
+    group: Sequence[Site],
+    protected: dict[str, int],
+    budget: int,
 ) -> dict[str, tuple[str, ...]]:
     guards = [n if n is not None and not view.masks[n.id] & ~mask else None for n in view.holds]
     admits = [n for n in view.admits if not view.masks[n.id] & ~mask]
@@ -66,10 +71,12 @@ def _enumerated(
         rows = points(view, mask, admits, budget)
         if rows is None:
             return {s.name: _structural(view, s, protected) for s in group}
-        see = observer(view, [s.marks for s in group], (), names, guards)
+        # each mark by itself: where guards are left out, a later mark must not hide an earlier one
+        see = observer(view, [[m] for s in group for m in s.marks], (), names, guards)
+        owner = [told for told, s in zip(pairs, group, strict=True) for _ in s.marks]
         for chunk in rows:
             for row, shown in zip(chunk, see(chunk), strict=True):
-                for site, value in zip(pairs, shown, strict=False):
+                for site, value in zip(owner, shown, strict=False):
                     if value is not UNDEF and any(p is not None for p in site):
                         _note(site, places, row, value_key(value))
     except TooWide:
@@ -85,7 +92,10 @@ def _enumerated(
 
 
 def _note(
-    site: list[dict[object, object] | None], places: Sequence[tuple[int, str]], row: tuple[object, ...], key: object
+    site: list[dict[object, object] | None],
+    places: Sequence[tuple[int, str]],
+    row: tuple[object, ...],
+    key: object,
 ) -> None:
     for j, (k, _) in enumerate(places):
         told = site[j]
@@ -112,4 +122,6 @@ def _affine(node: Node) -> str | None:
     return str(node.attr)
 
 
-_AFFINE: Final = frozenset({Op.MARK, Op.ADD, Op.SUB, Op.NEG, Op.POS, Op.MUL, Op.INT, Op.LSHIFT, Op.INVERT})
+_AFFINE: Final = frozenset(
+    {Op.MARK, Op.ADD, Op.SUB, Op.NEG, Op.POS, Op.MUL, Op.INT, Op.LSHIFT, Op.INVERT}
+)

@@ -34,6 +34,7 @@ from selc.vra.verdict import (
     weakest,
 )
 from selc.vra.view import View, of_residual
+
 CHEAP: Final = 1 << 17
 """Evaluations of one guard that are spent before the solver is asked."""
 
@@ -110,7 +111,12 @@ def axis_of(residual: Residual, name: str) -> tuple[Value, ...]:
 
 class _Work:
     def __init__(
-        self, view: View, axes: Mapping[str, tuple[Value, ...]], max_points: int, rlimit: int, samples: int
+        self,
+        view: View,
+        axes: Mapping[str, tuple[Value, ...]],
+        max_points: int,
+        rlimit: int,
+        samples: int,
     ) -> None:
         self.view = view
         self.axes = axes
@@ -122,7 +128,9 @@ class _Work:
         self.rest: dict[int, Mapping[str, Value] | None] = {}
         self.premises = [n for n in view.admits if view.masks[n.id] & self.parameters]
         view.admits = tuple(n for n in view.admits if not view.masks[n.id] & self.parameters)
-        self._solver: Callable[[Node, int, Sequence[int]], tuple[Mapping[str, Value] | None, bool]] | None = None
+        self._solver: (
+            Callable[[Node, int, Sequence[int]], tuple[Mapping[str, Value] | None, bool]] | None
+        ) = None
 
     def reading(self, node: Node) -> _Reading:
         """A reading, with what ranges say of it."""
@@ -169,7 +177,9 @@ class _Work:
             points = grid(view, rows) if view.size(mask) <= self.max_points else probes(view, rows)
             keep = filter_of(view, conditions, rows)
             where = [rows.index(n) for n in names]
-            seen = {value_key(tuple(row[w] for w in where)) for c in chunks(points) for row in keep(c)}
+            seen = {
+                value_key(tuple(row[w] for w in where)) for c in chunks(points) for row in keep(c)
+            }
             for combo in itertools.product(*(self.axes[n] for n in names)):
                 r.status.append("exhaustive" if value_key(combo) in seen else "unknown")
             out.append(r)
@@ -249,7 +259,11 @@ class _Work:
             r.budget = f"{self.rlimit} solver steps per assignment"
 
     def exhaust(
-        self, r: _Reading, test: Callable[..., Value], combos: Sequence[Row], seen: Sequence[tuple[Row, Row]]
+        self,
+        r: _Reading,
+        test: Callable[..., Value],
+        combos: Sequence[Row],
+        seen: Sequence[tuple[Row, Row]],
     ) -> None:
         """Try every view of D."""
         self.refute(r, test, combos, seen)
@@ -257,7 +271,11 @@ class _Work:
             r.status[k] = "exhaustive"
 
     def refute(
-        self, r: _Reading, test: Callable[..., Value], combos: Sequence[Row], seen: Sequence[tuple[Row, Row]]
+        self,
+        r: _Reading,
+        test: Callable[..., Value],
+        combos: Sequence[Row],
+        seen: Sequence[tuple[Row, Row]],
     ) -> None:
         """Look for a view on which an assignment fails."""
         for k in r.open:
@@ -294,7 +312,9 @@ class _Work:
         if self._solver is None:
             session = smt.lenient_session(self.view, self.rlimit)
 
-            def ask(node: Node, k: int, places: Sequence[int]) -> tuple[Mapping[str, Value] | None, bool]:
+            def ask(
+                node: Node, k: int, places: Sequence[int]
+            ) -> tuple[Mapping[str, Value] | None, bool]:
                 facts = self.ranges.facts(node, places)
                 return smt.falsify(session, node, facts, self.parameters)
 
@@ -306,7 +326,11 @@ class _Work:
             if decided and point is None:
                 r.status[k] = "proved"
             elif point is not None and self.confirmed(r, places[k], point):
-                self.fail(r, k, {n: point.get(n, self.view.first(n)) for n in self.view.inputs_of(r.inputs)})
+                self.fail(
+                    r,
+                    k,
+                    {n: point.get(n, self.view.first(n)) for n in self.view.inputs_of(r.inputs)},
+                )
             else:
                 failures += 1
                 if failures >= 8:
@@ -319,7 +343,9 @@ class _Work:
         admits = [n for n in view.admits if view.masks[n.id] & r.inputs]
         row = [point.get(n, view.first(n)) for n in names]
         values = [self.axes[n][i] for n, i in zip(r.names, places, strict=True)]
-        shown = compile_nodes(view.graph, [r.node, *admits], [*names, *r.names], view.facts)(*row, *values)
+        shown = compile_nodes(view.graph, [r.node, *admits], [*names, *r.names], view.facts)(
+            *row, *values
+        )
         return shown[0] is not True and all(a is True for a in shown[1:])
 
     def full(self, r: _Reading) -> Counterexample | None:
@@ -341,7 +367,9 @@ class _Work:
         order = [n for n in self.view.names if n not in self.axes]
         inputs = {**rest, **point}
         return Counterexample(
-            {n: parameters[n] for n in r.names}, {n: inputs[n] for n in order if n in inputs}, "pinned"
+            {n: parameters[n] for n in r.names},
+            {n: inputs[n] for n in order if n in inputs},
+            "pinned",
         )
 
 
@@ -353,7 +381,7 @@ def _corners(seen: Sequence[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
     for c in range(len(seen[0][0])):
         numbers = [(row[c], k) for k, (row, _) in enumerate(seen) if type(row[c]) is int]
         if numbers:
-            low, high = min(numbers), max(numbers)  # type: ignore[type-var]  # ints
+            low, high = min(numbers), max(numbers)
             picked |= {low[1]: None, high[1]: None}
     step = max(1, len(seen) // CORNERS)
     picked |= dict.fromkeys(range(0, len(seen), step))
@@ -377,11 +405,15 @@ def _joined(
         if legal <= max_rows:
             cells = list(join.rows())
             relation = tuple(tuple(axes[c][i] for c, i in enumerate(cell)) for cell in cells)
-        used = [projection(sizes, tables, c) for c in range(len(sizes))] if cells is None else [
-            sorted({cell[c] for cell in cells}) for c in range(len(sizes))
-        ]
+        used = (
+            [projection(sizes, tables, c) for c in range(len(sizes))]
+            if cells is None
+            else [sorted({cell[c] for cell in cells}) for c in range(len(sizes))]
+        )
     except TooMany:
-        raise NotImplementedError("the relation of pins and knobs is too entangled to count") from None
+        raise NotImplementedError(
+            "the relation of pins and knobs is too entangled to count"
+        ) from None
     verdicts, failures = [], []
     for index, guard in enumerate(residual.guards):
         verdict, failure = _verdict(index, guard, work, readings, place, cells)
@@ -424,7 +456,11 @@ def _verdict(
 ) -> tuple[GuardVerdict, PinFreeFailure | None]:
     labelled = [
         (label, readings[node.id])
-        for label, node in (("pinned", guard.pinned), ("adaptive", guard.adaptive), ("mixed", guard.mixed))
+        for label, node in (
+            ("pinned", guard.pinned),
+            ("adaptive", guard.adaptive),
+            ("mixed", guard.mixed),
+        )
         if node is not None
     ]
     evidence: Evidence = "proved"

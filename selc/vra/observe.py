@@ -25,6 +25,16 @@ def own(view: View, site: Site) -> int:
     return view.mask([n for m in site.marks for n in (m.node, m.path)])
 
 
+def needed(view: View, site: Site) -> int:
+    """The inputs that tell the site's value: its own, and those of guards between its marks.
+
+    A guard between two marks decides which of them is the last one reached.
+    """
+    counts = [m.guards_before for m in site.marks]
+    between = view.holds[min(counts, default=0) : max(counts, default=0)]
+    return own(view, site) | view.mask([n for n in between if n is not None])
+
+
 class _Text:
     def __init__(self) -> None:
         self.roots: list[Node] = []
@@ -79,7 +89,9 @@ def observer(
     for group_marks in marks:
         out = "_u"
         for m in group_marks:
-            tests = [t for t in (text.alive(guards, m.guards_before), text.holds(m.path)) if t != "True"]
+            tests = [
+                t for t in (text.alive(guards, m.guards_before), text.holds(m.path)) if t != "True"
+            ]
             value = text.root(m.node)
             out = f"({value} if {' and '.join(tests)} else {out})" if tests else value
         shown.append(out)

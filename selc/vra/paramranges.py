@@ -63,7 +63,9 @@ class ParameterRanges:
                 for name in self.reads(node):
                     index = index * len(self.axes[name]) + place[name]
                 out[node.id] = (
-                    table[index] if table is not None else transfer(node, [out[a.id] for a in node.args])
+                    table[index]
+                    if table is not None
+                    else transfer(node, [out[a.id] for a in node.args])
                 )
         return out
 
@@ -82,7 +84,9 @@ class ParameterRanges:
                 if below is None:
                     return None
                 columns.append(below)
-        if all(len(c) == 1 or self.reads(a) == names for c, a in zip(columns, node.args, strict=True)):
+        if all(
+            len(c) == 1 or self.reads(a) == names for c, a in zip(columns, node.args, strict=True)
+        ):
             size = self.count(node)
             full = [c if len(c) == size else list(c) * size for c in columns]
             return _mapped(node, full)
@@ -97,7 +101,9 @@ class ParameterRanges:
         for name in reversed(own):
             weights[name] = weight
             weight *= len(self.axes[name])
-        steps = [[k * weights[n] for k in range(size)] for n, size in zip(names, sizes, strict=True)]
+        steps = [
+            [k * weights[n] for k in range(size)] for n, size in zip(names, sizes, strict=True)
+        ]
         return [sum(c) for c in itertools.product(*steps)]
 
 

@@ -51,7 +51,9 @@ class Join:
                 for c in t.columns:
                     last[c] = max(last.get(c, c), max(t.columns))
         # before column k, only these earlier columns still matter
-        self.live = [tuple(c for c in range(k) if last.get(c, c) >= k) for k in range(len(sizes) + 1)]
+        self.live = [
+            tuple(c for c in range(k) if last.get(c, c) >= k) for k in range(len(sizes) + 1)
+        ]
         self.memo: dict[tuple[int, Cell], int] = {}
 
     def _fits(self, k: int, chosen: Mapping[int, int]) -> bool:
@@ -109,21 +111,26 @@ def projection(sizes: Sequence[int], tables: Sequence[Table], column: int) -> li
     return [i for i in range(sizes[column]) if satisfiable(sizes, restricted(tables, column, i))]
 
 
-def factors(tables: Sequence[Table], names: Sequence[str], axes: Sequence[Sequence[Value]]) -> tuple[Factor, ...]:
+def factors(
+    tables: Sequence[Table], names: Sequence[str], axes: Sequence[Sequence[Value]]
+) -> tuple[Factor, ...]:
     """Tables as they are reported; those that allow everything are left out."""
     out = []
     for t in tables:
         if len(t.cells) == math.prod(len(axes[c]) for c in t.columns) and t.columns:
             continue
         rows = tuple(
-            tuple(axes[c][i] for c, i in zip(t.columns, cell, strict=True)) for cell in sorted(t.cells)
+            tuple(axes[c][i] for c, i in zip(t.columns, cell, strict=True))
+            for cell in sorted(t.cells)
         )
         if t.columns or not t.cells:
             out.append(Factor(tuple(names[c] for c in t.columns), rows))
     return tuple(out)
 
 
-def tables_of(factor_list: Sequence[Factor], names: Sequence[str], axes: Sequence[Sequence[Value]]) -> list[Table]:
+def tables_of(
+    factor_list: Sequence[Factor], names: Sequence[str], axes: Sequence[Sequence[Value]]
+) -> list[Table]:
     """The inverse of `factors`."""
     place = {n: k for k, n in enumerate(names)}
     where = [{value_key(v): i for i, v in enumerate(axis)} for axis in axes]
@@ -131,7 +138,8 @@ def tables_of(factor_list: Sequence[Factor], names: Sequence[str], axes: Sequenc
     for f in factor_list:
         columns = tuple(place[n] for n in f.parameters)
         cells = frozenset(
-            tuple(where[c][value_key(v)] for c, v in zip(columns, row, strict=True)) for row in f.rows
+            tuple(where[c][value_key(v)] for c, v in zip(columns, row, strict=True))
+            for row in f.rows
         )
         out.append(Table(columns, cells))
     return merge(out)

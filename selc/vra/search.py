@@ -57,15 +57,17 @@ def lattice(view: View, names: Sequence[str], count: int) -> Iterator[Row]:
 
 def landmarks(view: View) -> list[int]:
     """Integer constants of the graph, with their neighbours."""
-    found = dict.fromkeys(
-        n.attr for n in view.graph.nodes if n.op is Op.CONST and type(n.attr) is int
-    )
-    near = dict.fromkeys(v + d for v in found if isinstance(v, int) for d in (-1, 0, 1))
+    near: dict[int, None] = {}
+    for node in view.graph.nodes:
+        if node.op is Op.CONST and isinstance(node.attr, int):
+            near |= dict.fromkeys(node.attr + d for d in (-1, 0, 1))
     return list(near)
 
 
 def _inside(domain: Domain, marks: Sequence[int]) -> list[Value]:
-    return [v for v in marks if v in domain][:MAX_LANDMARKS] if domain.values is None else []
+    if domain.values is not None:
+        return []
+    return list(itertools.islice((v for v in marks if v in domain), MAX_LANDMARKS))
 
 
 def probes(view: View, names: Sequence[str], count: int = PROBES) -> Iterator[Row]:
@@ -121,7 +123,9 @@ def find(view: View, conditions: Sequence[Node], mask: int, budget: int = MAX_PO
     return Admitted(example, decided=True)
 
 
-def _first(view: View, conditions: Sequence[Node], group: int, budget: int) -> tuple[Row | None, bool]:
+def _first(
+    view: View, conditions: Sequence[Node], group: int, budget: int
+) -> tuple[Row | None, bool]:
     names = view.inputs_of(group)
     own = [n for n in conditions if view.masks[n.id] & group]
     if not own:

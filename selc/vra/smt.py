@@ -55,7 +55,10 @@ class Session:
     def solve(self, goals: Sequence[Expr]) -> tuple[Mapping[str, Value] | None, bool]:
         """An input that meets the goals, or whether there is certainly none."""
         z3 = self.encoder.z3
-        fresh = [self.encoder.constraints[n] for n in sorted(self.encoder.constraints.keys() - self.declared)]
+        fresh = [
+            self.encoder.constraints[n]
+            for n in sorted(self.encoder.constraints.keys() - self.declared)
+        ]
         self.declared |= self.encoder.constraints.keys()
         if fresh:
             self.solver.add(*fresh)
@@ -83,7 +86,9 @@ class Session:
         return out
 
 
-def find(view: View, conditions: Sequence[Node], names: Sequence[str], rlimit: int = RLIMIT) -> tuple[Row | None, bool]:
+def find(
+    view: View, conditions: Sequence[Node], names: Sequence[str], rlimit: int = RLIMIT
+) -> tuple[Row | None, bool]:
     """A point at which every condition is True; (None, True) if there certainly is none."""
     try:
         session = Session(view, conditions, rlimit)
@@ -110,7 +115,8 @@ def find_mark(
         premises = [n for n in view.admits if view.masks[n.id] & view.mask_of(names)]
         session = Session(view, premises, rlimit)
         e, z3 = session.encoder, session.encoder.z3
-        goals, later = [], []
+        goals: list[Expr] = []
+        later: list[Expr] = []
         for m in reversed(marks):
             live = [g for g in guards[: m.guards_before] if g is not None]
             terms = e.encode([m.node, m.path, *live], view.facts)

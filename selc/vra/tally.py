@@ -29,13 +29,11 @@ class Tally:
 
     def key(self, value: Value) -> Hashable:
         """The key under which a value is counted."""
-        return value if self.exact else value_key(value)  # type: ignore[return-value]  # hashable kinds
+        return value if self.exact else value_key(value)
 
     def add(self, column: Sequence[Value], rows: Sequence[Row]) -> None:
         """Count a column; `rows` are the points, in the same order."""
-        keys: Sequence[Hashable] = (
-            column if self.exact else [value_key(v) for v in column]  # type: ignore[assignment]
-        )
+        keys: Sequence[Hashable] = column if self.exact else [value_key(v) for v in column]
         counted = Counter(keys)
         new = counted.keys() - self.first.keys()
         if new:

@@ -27,7 +27,9 @@ GRID: Final = 1024
 _LEFT_OUT: Final = frozenset({Op.NOT, Op.OK, Op.IS})
 
 
-def thresholds(program: Program, budget: int = MAX_POINTS, view: View | None = None) -> dict[str, list[Value]]:
+def thresholds(
+    program: Program, budget: int = MAX_POINTS, view: View | None = None
+) -> dict[str, list[Value]]:
     """For each batch input, the values at which a comparison differs from the value before.
 
     Complete for comparisons of one input with at most `budget` values. Longer domains are bisected

@@ -10,7 +10,13 @@ from selc.ir.value import Value
 
 Evidence = Literal["proved", "exhaustive", "sampled", "refuted", "unknown"]
 
-WEAKNESS: Final[dict[str, int]] = {"proved": 0, "exhaustive": 1, "sampled": 2, "unknown": 3, "refuted": 4}
+WEAKNESS: Final[dict[str, int]] = {
+    "proved": 0,
+    "exhaustive": 1,
+    "sampled": 2,
+    "unknown": 3,
+    "refuted": 4,
+}
 """Evidence from strong to weak, as far as a verdict `holds` is concerned."""
 
 

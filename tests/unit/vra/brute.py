@@ -29,7 +29,10 @@ def key(v):
 
 def inputs(spec):
     names = list(spec)
-    return [dict(zip(names, row, strict=True)) for row in itertools.product(*(d for _, d in spec.values()))]
+    return [
+        dict(zip(names, row, strict=True))
+        for row in itertools.product(*(d for _, d in spec.values()))
+    ]
 
 
 def admitted(spec, assume):
@@ -37,8 +40,8 @@ def admitted(spec, assume):
 
 
 def taken(f, rows):
-    """name -> {key: (value, count)}."""
-    out = {}
+    """Name -> {key: (value, count)}."""
+    out: dict = {}
     for p in rows:
         run = Run()
         try:
@@ -63,7 +66,7 @@ def depends(f, spec, assume, batch, point):
     shown = {tuple(map(key, p.values())): outcome(f, p) for p in rows}
     moved = set()
     for name in batch:
-        lines = {}
+        lines: dict = {}
         for p in rows:
             res = shown[tuple(map(key, p.values()))]
             if res is not None:
@@ -71,7 +74,7 @@ def depends(f, spec, assume, batch, point):
                 lines.setdefault(rest, set()).add(key(res[point]))
         if any(len(s) > 1 for s in lines.values()):
             moved.add(name)
-    groups = {}
+    groups: dict = {}
     for p in rows:
         if assume(**p):
             res = shown[tuple(map(key, p.values()))]
@@ -88,7 +91,7 @@ def legal(f, spec, assume, axes, named, knobs=()):
     out = set()
     for values in itertools.product(*(axes[n] for n in names)):
         over = dict(zip(names, values, strict=True))
-        good = {}
+        good: dict = {}
         for p in rows:
             setting = tuple(p[k] for k in sorted(knobs))
             first = outcome(f, p, over)

@@ -23,22 +23,53 @@ class E:
     def op(self, op: Op, *others, attr=None):
         return self.b.op(op, self, *others, attr=attr)
 
-    def __add__(self, o): return self.op(Op.ADD, o)
-    def __radd__(self, o): return self.b.op(Op.ADD, o, self)
-    def __sub__(self, o): return self.op(Op.SUB, o)
-    def __rsub__(self, o): return self.b.op(Op.SUB, o, self)
-    def __mul__(self, o): return self.op(Op.MUL, o)
-    def __neg__(self): return self.op(Op.NEG)
-    def __floordiv__(self, o): return self.b.partial(Op.FLOORDIV, self, o)
-    def __rfloordiv__(self, o): return self.b.partial(Op.FLOORDIV, o, self)
-    def __mod__(self, o): return self.b.partial(Op.MOD, self, o)
-    def __truediv__(self, o): return self.b.partial(Op.TRUEDIV, self, o)
-    def __lt__(self, o): return self.op(Op.LT, o)
-    def __le__(self, o): return self.op(Op.LE, o)
-    def __gt__(self, o): return self.op(Op.GT, o)
-    def __ge__(self, o): return self.op(Op.GE, o)
-    def eq(self, o): return self.op(Op.EQ, o)
-    def ne(self, o): return self.op(Op.NE, o)
+    def __add__(self, o):
+        return self.op(Op.ADD, o)
+
+    def __radd__(self, o):
+        return self.b.op(Op.ADD, o, self)
+
+    def __sub__(self, o):
+        return self.op(Op.SUB, o)
+
+    def __rsub__(self, o):
+        return self.b.op(Op.SUB, o, self)
+
+    def __mul__(self, o):
+        return self.op(Op.MUL, o)
+
+    def __neg__(self):
+        return self.op(Op.NEG)
+
+    def __floordiv__(self, o):
+        return self.b.partial(Op.FLOORDIV, self, o)
+
+    def __rfloordiv__(self, o):
+        return self.b.partial(Op.FLOORDIV, o, self)
+
+    def __mod__(self, o):
+        return self.b.partial(Op.MOD, self, o)
+
+    def __truediv__(self, o):
+        return self.b.partial(Op.TRUEDIV, self, o)
+
+    def __lt__(self, o):
+        return self.op(Op.LT, o)
+
+    def __le__(self, o):
+        return self.op(Op.LE, o)
+
+    def __gt__(self, o):
+        return self.op(Op.GT, o)
+
+    def __ge__(self, o):
+        return self.op(Op.GE, o)
+
+    def eq(self, o):
+        return self.op(Op.EQ, o)
+
+    def ne(self, o):
+        return self.op(Op.NE, o)
 
 
 class Build:
@@ -117,7 +148,16 @@ class Build:
         for name, (kind, domain) in self.spec.items():
             self.g.inputs.setdefault(name, Input(name, kind, domain))
         return Program(
-            self.g, "t", "f", "f", scope, "t.py", self.points, self.guards, self.sites, settings=settings or {}
+            self.g,
+            "t",
+            "f",
+            "f",
+            scope,
+            "t.py",
+            self.points,
+            self.guards,
+            self.sites,
+            settings=settings or {},
         )
 
 
@@ -130,7 +170,9 @@ def program(body: Body, spec: Spec, scope="request", settings=None) -> Program:
     return b.program(scope, settings)
 
 
-def residual(body: Body, spec: Spec, pins: Mapping[str, Candidates], scope="request", offers=None) -> Residual:
+def residual(
+    body: Body, spec: Spec, pins: Mapping[str, Candidates], scope="request", offers=None
+) -> Residual:
     """R of a hand-built program, in readings (a) and (b), not simplified."""
     offers = offers or {}
     g = Graph()
@@ -147,7 +189,10 @@ def residual(body: Body, spec: Spec, pins: Mapping[str, Candidates], scope="requ
     shown = {s: p.node for p in pinned.points if p.role != "aux" for s in p.sites}
     adaptive = Build(g, spec, shown)
     body(adaptive)
-    holds = [[g.fold(Op.SELECT, x.path, x.cond, g.const(True)) for x in b.guards] for b in (base, pinned, adaptive)]
+    holds = [
+        [g.fold(Op.SELECT, x.path, x.cond, g.const(True)) for x in b.guards]
+        for b in (base, pinned, adaptive)
+    ]
     knobs = [n for n, (kind, _) in spec.items() if kind == "knob"]
     for name, (kind, domain) in spec.items():
         g.inputs.setdefault(name, Input(name, kind, domain))

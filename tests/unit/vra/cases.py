@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from selc.ir.domain import Domain
@@ -13,11 +14,11 @@ from tests.unit.vra.brute import Stop
 class Case:
     name: str
     spec: dict
-    body: object
-    run: object
+    body: Callable
+    run: Callable
     pins: list
     named: dict = field(default_factory=dict)  # point -> site
-    assume: object = lambda **_: True
+    assume: Callable = lambda **_: True
     offers: dict = field(default_factory=dict)
 
 
@@ -185,6 +186,7 @@ def run_branchy(r, m, n, q):
     if n == 3:
         raise Stop
     big = r.site("f.big", m > 20)
+    k = small = v = 0
     if big:
         k = r.site("f.k", m // n)
         v = r.site("f.v", k + 1)
