@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from selc.frontend import expr, launches, library, literals, names, tensors
+from selc.frontend import enums, expr, launches, library, literals, names, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -66,6 +66,10 @@ def attribute(cx: Lowering, st: State, e: ast.expr, value: V, name: str) -> V:
 
 def _node_attribute(cx: Lowering, st: State, e: ast.expr, node: Node, name: str) -> V:
     kinds = cx.abs(node).kinds
+    if "symbol" in kinds:
+        member = enums.attribute(cx, st, e, node, name)
+        if member is not None:
+            return member
     known = cx.known(node)
     if known is not None and isinstance(known[0], Symbol):
         symbol = known[0]
@@ -137,7 +141,7 @@ def class_member(cx: Lowering, st: State, cls: Cls, name: str) -> V | None:
         elif isinstance(item, (ast.Assign, ast.AnnAssign)) and item.value is not None:
             targets = item.targets if isinstance(item, ast.Assign) else [item.target]
             if any(isinstance(t, ast.Name) and t.id == name for t in targets):
-                found = library.enum_member(cx, cls, name, item.value) or stmt.run_class_value(cx, cls, item.value)
+                found = enums.member(cx, cls, name) or stmt.run_class_value(cx, cls, item.value)
         elif isinstance(item, ast.If) and name in names_bound(item):
             cx.refuse(item, "SEL901", f"`{cls.qualname}.{name}` is defined under a condition in its class")
     if found is None:
@@ -162,6 +166,8 @@ def names_bound(node: ast.AST) -> set[str]:
 def _class_attribute(cx: Lowering, st: State, e: ast.expr, cls: Cls, name: str) -> V:
     if name == "__name__":
         return cx.graph.const(cls.qualname.rpartition(".")[2])
+    if name == "__members__" and enums.base_of(cx, cls) is not None:
+        return enums.mapping(cx, cls)
     member = class_member(cx, st, cls, name)
     if member is None:
         cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}` is not defined")
@@ -203,11 +209,13 @@ def static_key(cx: Lowering, st: State, value: V, e: ast.AST) -> object:
     cx.refuse(e, "SEL901", f"{expr.describe(cx, st, value)} as a dict key is not supported")
 
 
-def key_or_node(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[object] | Node:
-    """A key: known before serving (in a tuple of one), or a node."""
+def key_or_node(cx: Lowering, st: State, value: V, e: ast.AST, obj: DictObj) -> tuple[object] | Node:
+    """A key into a dict: known before serving (in a tuple of one), or a node."""
     if isinstance(value, (Cls, Func, External)):
         return (value,)
     node = expr.as_node(cx, st, value, e)
+    if cx.enums:
+        node = enums.key(cx, e, obj.entries, node)
     known = cx.known(node)
     return known if known is not None else node
 
@@ -219,6 +227,8 @@ def subscript(cx: Lowering, st: State, e: ast.Subscript, container: V) -> V:
     environ = isinstance(container, External) and container.name == "os.environ"
     if isinstance(container, Opaque):
         return Opaque(container.text, container.parameters, container.constexprs)
+    if isinstance(container, Cls) and enums.base_of(cx, container) is not None:
+        return enums.by_name(cx, st, e, container, expr.lower(cx, st, e.slice))
     if (isinstance(container, (External, Cls)) and not environ) or tensors.is_tensor(cx, st, container):
         return Opaque(snippet(e))
     index = expr.lower(cx, st, e.slice)
@@ -294,7 +304,7 @@ def dict_get(cx: Lowering, st: State, e: ast.AST, obj: DictObj, index: V, defaul
     for key, value in reversed(obj.memo):
         if same_key(cx, key, index):
             return value
-    key = key_or_node(cx, st, index, e)
+    key = key_or_node(cx, st, index, e, obj)
     if isinstance(key, tuple):
         entry = obj.entries.get(key[0])
         if entry is None and obj.unknown:
@@ -431,6 +441,7 @@ def contains(cx: Lowering, st: State, e: ast.expr, item: V, container: V) -> Nod
         if not isinstance(item, (Node, Tup)):
             same = [isinstance(v, type(item)) and getattr(v, "node", v) == getattr(item, "node", item) for v in container.items]
             return cx.graph.const(any(same))
+        container, item = enums.alike(cx, container, item, e)
         nodes = [v for v in container.items if isinstance(v, (Node, Tup))]
         if len(nodes) < len(container.items):
             cx.refuse(e, "SEL901", "membership among these values is not supported")
@@ -438,7 +449,7 @@ def contains(cx: Lowering, st: State, e: ast.expr, item: V, container: V) -> Nod
 
 
 def _dict_contains(cx: Lowering, st: State, e: ast.expr, obj: DictObj, item: V, container: Ref) -> Node:
-    key = key_or_node(cx, st, item, e)
+    key = key_or_node(cx, st, item, e, obj)
     if any(same_key(cx, k, item) for k, _ in obj.memo):
         return cx.true
     if isinstance(key, tuple):
@@ -513,7 +524,7 @@ def _set_item(cx: Lowering, st: State, target: ast.Subscript, container: V, inde
         return
     if not isinstance(obj, DictObj):
         cx.refuse(target, "SEL901", "assigning into an object is not supported")
-    key = key_or_node(cx, st, index, target)
+    key = key_or_node(cx, st, index, target, obj)
     if isinstance(key, Node):
         if not obj.unknown:
             cx.refuse(target, "SEL901", "writing a dict at a key that depends on an input is not supported",
@@ -609,5 +620,5 @@ def text_of(cx: Lowering, st: State, e: ast.AST, value: V) -> Node:
         obj = cx.obj(st, value, e)
         if isinstance(obj, ListObj) and all(cx.known(n) for n in items) and len(items) == len(obj.items):
             return cx.graph.const(str([(cx.known(n) or (None,))[0] for n in items]))
-    node = expr.as_node(cx, st, value, e)
+    node = enums.text(cx, expr.as_node(cx, st, value, e), e)
     return node if cx.abs(node).kinds == {"str"} else cx.graph.fold(Op.STR, cx.settle(node))

@@ -122,7 +122,7 @@ def _value(cx: Lowering, st: State, name: str, keys: tuple[str, ...], kind: str,
             return declare(cx, name, cx.facts.inputs[key], kind)
         if key in cx.facts.knobs:
             knob = cx.facts.knobs[key]
-            return dsl.declare_knob(cx, key, tuple(literals.atom(c) for c in knob.choices or (knob.setting,)), None)
+            return dsl.declare_knob(cx, key, tuple(literals.resolve(cx, c) for c in knob.choices or (knob.setting,)), None)
         if key in cx.facts.facts:
             cx.read.add(f"facts.{key}")
             value = cx.facts.facts[key]
@@ -199,7 +199,7 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotated: str) -> V:
         raise Refused(Diagnostic("SEL901", f"the sequence input `{name}` by length and element is not supported in this version",
                                  decl.span, help="list the sequences it can be under `values:`"))  # fmt: skip
     if decl.values is not None:
-        values = tuple(literals.atom(v) for v in decl.values)
+        values = tuple(literals.resolve(cx, v) for v in decl.values)
         if any(isinstance(v, dict) for v in decl.values):
             raise Refused(Diagnostic("SEL901", f"the input `{name}` has mappings as values", decl.span, help="use scalars or lists"))
         domain = Domain(values=values)
@@ -212,9 +212,9 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotated: str) -> V:
     if kind == "knob":
         knob = cx.facts.knobs.get(name)
         if knob is not None and knob.fixed:
-            return cx.graph.const(literals.atom(knob.setting))
+            return cx.graph.const(literals.resolve(cx, knob.setting))
         if knob is not None and knob.setting is not None:
-            cx.settings[name] = literals.atom(knob.setting)
+            cx.settings[name] = literals.resolve(cx, knob.setting)
         if domain.values is None:
             domain = Domain(values=tuple(domain))
     return cx.graph.input(name, kind, domain)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from selc.frontend import access, calls, expr, names, tensors
+from selc.frontend import access, calls, enums, expr, names, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -55,11 +55,8 @@ def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
         if len(lengths) == 1 and cx.abs(value).kinds <= {"tuple", "str"}:
             return tuple(cx.graph.fold(Op.INDEX, value, cx.graph.const(i)) for i in range(lengths.pop()))
     if isinstance(value, Cls):
-        from selc.frontend import library
-
-        if library.is_enum(value):
-            members = [t.id for i in value.node.body if isinstance(i, ast.Assign) for t in i.targets if isinstance(t, ast.Name)]
-            return tuple(v for m in members if (v := access.class_member(cx, st, value, m)) is not None)
+        if enums.base_of(cx, value) is not None:
+            return enums.listed(cx, value)
     cx.refuse(e, "SEL901", f"iterating over {expr.describe(cx, st, value)} needs a length known before serving",
               help="give it as a fact, or as an input with `values:`")  # fmt: skip
 
@@ -203,6 +200,8 @@ def _extremum(largest: bool) -> Rule:
             return cx.graph.add(Op.FAIL)
         key = kwargs.get("key", cx.none)
         if key is cx.none:
+            if cx.enums and any(isinstance(v, Node) and enums.of(cx, v) is not None for v in items):
+                return _by_key(cx, st, e, items, [enums.ordered(cx, st, v, e, largest) for v in items], largest)
             if any(not isinstance(v, Node) for v in items):
                 return _by_key(cx, st, e, items, list(items), largest)
             out = expr.as_node(cx, st, items[0], e)
@@ -388,7 +387,7 @@ def _sorted(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: d
         items = iterate(cx, st, value, e)
     key = kwargs.get("key", cx.none)
     by = [v if key is cx.none else calls.invoke(cx, st, e, key, (v,), {}) for v in items]
-    known = [cx.known(expr.as_node(cx, st, k, e)) for k in by]
+    known = [cx.known(enums.ordered(cx, st, k, e, False)) for k in by]
     reverse = cx.known_bool(expr.truth(cx, st, kwargs.get("reverse", cx.false), e))
     if reverse is None or any(k is None for k in known):
         cx.refuse(e, "SEL901", "sorting values that depend on an input is not supported")
@@ -438,6 +437,9 @@ _KINDS = {"int": {"int", "bool"}, "bool": {"bool"}, "float": {"float"}, "str": {
 
 
 def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Node:
+    verdict = enums.instance(cx, value, kind) if isinstance(value, Node) else None
+    if verdict is not None:
+        return cx.graph.const(verdict)
     if isinstance(kind, External) and kind.name.startswith("builtins."):
         name = kind.name.removeprefix("builtins.")
         if isinstance(value, Node) and name in _KINDS:

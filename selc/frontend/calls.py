@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins as py
 
-from selc.frontend import access, builtins_, expr, launches, library, literals, names, tensors
+from selc.frontend import access, builtins_, enums, expr, launches, library, literals, names, tensors
 from selc.frontend.context import MAX_DEPTH, Frame, Lowering, snippet
 from selc.frontend.facts import FunctionFact
 from selc.frontend.sites import Instance, Plan
@@ -91,7 +91,7 @@ def _stated(cx: Lowering, st: State, e: ast.Call, fact: FunctionFact, args: tupl
     if fact.kind:
         d = fact.domain
         assert d is not None
-        domain = Domain(d.lo or 0, d.hi or 0, d.step) if d.values is None else Domain(values=tuple(literals.atom(v) for v in d.values))
+        domain = Domain(d.lo or 0, d.hi or 0, d.step) if d.values is None else Domain(values=tuple(literals.resolve(cx, v) for v in d.values))
         return cx.graph.input(_unknown(cx, st, e, args), fact.kind, domain)
     assert fact.table is not None
     nodes = [expr.as_node(cx, st, a, e) for a in args]
@@ -101,7 +101,7 @@ def _stated(cx: Lowering, st: State, e: ast.Call, fact: FunctionFact, args: tupl
             cx.refuse(e, "SEL911", f"the table for `{snippet(e.func)}` has rows of {len(row) - 1} arguments, the call passes {len(nodes)}")
         hit = cx.true
         for node, key in zip(nodes, row[:-1], strict=True):
-            hit = cx.graph.both(hit, cx.graph.fold(Op.EQ, node, cx.graph.const(literals.atom(key))))
+            hit = cx.graph.both(hit, cx.graph.fold(Op.EQ, node, cx.graph.const(literals.resolve(cx, key))))
         inside = cx.graph.either(hit, inside)
         value = literals.from_python(cx, st, row[-1])
         if out is None:
@@ -314,8 +314,8 @@ def instantiate(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, .
         if isinstance(post, Func):
             inline(cx, st, e, post, (ref,), {})
         return ref
-    if library.is_enum(cls):
-        return _enum_by_value(cx, st, e, cls, args)
+    if enums.base_of(cx, cls) is not None:
+        return enums.by_value(cx, st, e, cls, args)
     ref = cx.heap.new(st, InstObj(cls, {}))
     init = access.class_member(cx, st, cls, "__init__")
     if isinstance(init, Func):
@@ -323,11 +323,6 @@ def instantiate(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, .
     elif args or kwargs:
         cx.refuse(e, "SEL901", f"`{cls.qualname}` has no `__init__` that selc can follow")
     return ref
-
-
-def _enum_by_value(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...]) -> V:
-    cx.refuse(e, "SEL901", f"looking up a member of `{cls.qualname}` by its value is not supported",
-              help=f"name the member: `{cls.qualname}.MEMBER`")  # fmt: skip
 
 
 def exception_base(cx: Lowering, cls: Cls) -> str | None:

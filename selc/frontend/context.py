@@ -20,6 +20,7 @@ from selc.ir.program import Guard, Mark, Site
 from selc.ir.value import Value
 
 if TYPE_CHECKING:
+    from selc.frontend.enums import Members
     from selc.frontend.facts import Facts
     from selc.frontend.modules import ModuleFinder
     from selc.frontend.source import ModuleSource
@@ -130,6 +131,8 @@ class Lowering:
         self.span_override: Span | None = None
         self.failed = False
         self.current_exception = ""
+        self.enums: dict[str, Members] = {}  # by the kind of their symbols
+        self.enum_bases: dict[tuple[str, str], tuple[str | None]] = {}
         self.change_counts: dict[str, int] = {}  # module-level container -> places that change it
         self.entry_module: ModuleSource | None = None
         self._module_scopes: dict[str, int] = {}
@@ -289,10 +292,18 @@ class Lowering:
         """An operation of the expression `e`, with its implicit guard."""
         if op is Op.SELECT:
             return self._op(st, e, op, args, attr)
+        if self.enums:
+            args = self.operands(op, args, e)
         args = tuple(self.settle(a) for a in args)
         node = self._op(st, e, op, args, attr)
         self.check(st, e, op, attr, args)
         return node
+
+    def operands(self, op: Op, args: tuple[Node, ...], e: ast.AST) -> tuple[Node, ...]:
+        """Arguments of an operation, Enum members turned to what they are where Python would."""
+        from selc.frontend import enums
+
+        return enums.operands(self, op, args, e)
 
     def _op(self, st: State, e: ast.expr, op: Op, args: tuple[Node, ...], attr: Value) -> Node:
         span = self.span(e)

@@ -82,11 +82,11 @@ def declare_knob(cx: Lowering, name: str, choices: tuple[object, ...], setting: 
     stated = cx.facts.knobs.get(name)
     if stated is not None:
         cx.read.add(f"knobs.{name}")
-        setting = setting if stated.setting is None else literals.atom(stated.setting)
+        setting = setting if stated.setting is None else literals.resolve(cx, stated.setting)
         if stated.fixed:
             return cx.graph.const(setting)
         if stated.choices is not None:
-            choices = tuple(literals.atom(c) for c in stated.choices)
+            choices = tuple(literals.resolve(cx, c) for c in stated.choices)
     if setting is not None:
         cx.settings[name] = setting
     return cx.graph.input(name, "knob", Domain(values=choices))

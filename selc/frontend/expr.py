@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from selc.frontend import access, builtins_, calls, names, tensors
+from selc.frontend import access, builtins_, calls, enums, names, tensors
 from selc.frontend.context import Cascade, Lowering, snippet
 from selc.frontend.literals import from_python
 from selc.frontend.state import State
@@ -77,6 +77,8 @@ def as_node(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
 def truth(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
     """`bool(value)` as a bool node."""
     if isinstance(value, Node):
+        if cx.enums:
+            value = enums.plain(cx, value, e)
         if value.op in BOOLEAN or cx.abs(value).kinds == {"bool"}:
             return value
         return cx.graph.fold(Op.TRUTH, cx.settle(value))
@@ -340,6 +342,9 @@ def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right:
         if not (isinstance(left, External) and isinstance(right, External)):
             query = next((v.query for v in (left, right) if isinstance(v, Opaque) and v.query), "")
             return Opaque(snippet(e), query=query)
+    own = enums.comparison(cx, st, e, op, left, right)
+    if own is not None:
+        return own
     a, b = _sequence(cx, st, left, e), _sequence(cx, st, right, e)
     if a is not None and b is not None:
         if a[1] != b[1] and isinstance(op, (ast.Eq, ast.NotEq)):

@@ -22,7 +22,6 @@ from selc.ir.value import Symbol
 if TYPE_CHECKING:
     from selc.frontend.source import ModuleSource
 
-ENUMS: Final = frozenset({"Enum", "IntEnum", "StrEnum", "Flag", "IntFlag"})
 
 
 # -- the environment ---------------------------------------------------------------------------------------
@@ -98,28 +97,6 @@ def engine_env(cx: Lowering, st: State, e: ast.expr, source: ModuleSource, name:
 
 def _reads(source: ModuleSource, name: str) -> bool:
     return bool(source.segments_binding("environment_variables")) and f'"{name}"' in source.text
-
-
-# -- enums ---------------------------------------------------------------------------------------------------
-
-
-def is_enum(cls: Cls) -> str | None:
-    """The enum base of a class, if it has one."""
-    for base in cls.node.bases:
-        name = base.attr if isinstance(base, ast.Attribute) else base.id if isinstance(base, ast.Name) else ""
-        if name in ENUMS:
-            return name
-    return None
-
-
-def enum_member(cx: Lowering, cls: Cls, name: str, value: ast.expr) -> V | None:
-    """A member of an Enum class, None if it is not one."""
-    base = is_enum(cls)
-    if base is None or name.startswith("_"):
-        return None
-    if base in ("Enum", "Flag"):
-        return cx.graph.const(Symbol("enum:" + cls.qualname, f"{cls.qualname.rpartition('.')[2]}.{name}"))
-    return None  # IntEnum and StrEnum members behave as their values
 
 
 # -- files -----------------------------------------------------------------------------------------------------

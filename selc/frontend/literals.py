@@ -39,6 +39,19 @@ def atom(value: object) -> Value:
     return value
 
 
+def resolve(cx: Lowering, value: object) -> Value:
+    """Like `atom`; text that names an Enum member of the program is that member."""
+    if isinstance(value, str) and "." in value:
+        from selc.frontend import enums
+
+        member = enums.named(cx, value)
+        if member is not None:
+            return member
+    if isinstance(value, (tuple, list)):
+        return tuple(resolve(cx, v) for v in value)
+    return atom(value)
+
+
 def from_python(cx: Lowering, st: State | None, value: object, frozen: str = FROM_FACTS) -> V:
     """A literal as a value; mappings become dicts that must not be changed, lists tuples."""
     if isinstance(value, dict):
@@ -46,7 +59,7 @@ def from_python(cx: Lowering, st: State | None, value: object, frozen: str = FRO
         return cx.heap.new(None, DictObj(entries, frozen=frozen))
     if isinstance(value, (tuple, list)):
         return Tup(tuple(from_python(cx, st, v, frozen) for v in value))
-    return cx.graph.const(atom(value))
+    return cx.graph.const(resolve(cx, value))
 
 
 def from_json(cx: Lowering, st: State, value: object) -> V:

@@ -83,11 +83,11 @@ def _settled(target: str, facts: Facts, finder: ModuleFinder, sink: Sink) -> Pro
 
 
 def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
-    func, module = _entry(cx, target)
+    func, module = entry(cx, target)
     node = func.node
     assert isinstance(node, ast.FunctionDef)
     marks = dsl.decoration(node)
-    cx.offers = {k: tuple(literals.atom(x) for x in v) for k, v in cx.facts.offer.items()}
+    cx.offers = {k: tuple(literals.resolve(cx, x) for x in v) for k, v in cx.facts.offer.items()}
     st = State(cx.true, {launches.SCOPE: {}})
     instance = Instance(func.qualname, None, 0, 0, "", "")
     cx.instances[""] = instance
@@ -150,7 +150,8 @@ def _choices(cx: Lowering, st: State, value: V, whole: frozenset[str], node: ast
 # -- the entry function ----------------------------------------------------------------------------------------
 
 
-def _entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
+def entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
+    """The function that a target names, with its module."""
     module, name = cx.finder.split_target(target)
     stated = cx.facts.function
     if name is None and stated is not None:

@@ -13,15 +13,16 @@ from selc.frontend.dsl import annotation
 from selc.frontend.literals import FROM_FACTS
 from selc.frontend.sites import Plan, _own_statements
 from selc.frontend.state import State
-from selc.frontend.values import Choice, Cls, DictObj, Entry, ListObj, Ref, Tup, V
+from selc.frontend.values import Choice, Cls, DictObj, Entry, InstObj, ListObj, Ref, Tup, V
 from selc.ir.graph import Node
 from selc.ir.op import Op
 
 
 def flatten(cx: Lowering, st: State, value: V, prefix: str, whole: frozenset[str], e: ast.AST) -> dict[str, Node]:
     """Every field of a returned value, by name; a field that may be absent is null there."""
-    if prefix and prefix in whole and not isinstance(value, Node):
-        return {prefix: expr.as_node(cx, st, _plain(cx, st, value, e), e)}
+    name = prefix or "result"
+    if name in whole and not isinstance(value, Node) and (prefix or not _has_field(cx, st, value, name, e)):
+        return {name: expr.as_node(cx, st, _plain(cx, st, value, e), e)}
     if isinstance(value, Node):
         return {prefix or "result": value}
     if isinstance(value, Choice):
@@ -78,6 +79,16 @@ def mirror_flat(cx: Lowering, flat: dict[str, Node]) -> V:
     """`result` of a function with an opaque tail: a mapping from point names."""
     entries: dict[object, Entry] = {k: Entry(cx.true, _read(cx, k, v)) for k, v in flat.items()}
     return cx.heap.new(None, DictObj(entries, frozen=FROM_FACTS))
+
+
+def _has_field(cx: Lowering, st: State, value: V, name: str, e: ast.AST) -> bool:
+    """Whether a returned record has a field of this name."""
+    if isinstance(value, Choice):
+        return _has_field(cx, st, value.then, name, e) or _has_field(cx, st, value.other, name, e)
+    if isinstance(value, Ref):
+        obj = cx.obj(st, value, e)
+        return name in (obj.entries if isinstance(obj, DictObj) else obj.fields if isinstance(obj, InstObj) else ())
+    return isinstance(value, Tup) and name in value.fields
 
 
 def _plain(cx: Lowering, st: State, value: V, e: ast.AST) -> V:
