@@ -191,4 +191,6 @@ def test_every_file_read_is_recorded(tree: Path) -> None:
     module, _ = finder.split_target("engine.moe.config")
     finder.find("engine.moe.config")
     finder.find("spread")
-    assert finder.sources == {module.path: module.digest}
+    read = {path: said for path, said in finder.sources.items() if said != "absent"}
+    assert read == {module.path: module.digest}
+    assert not any(Path(path).exists() for path in finder.sources if path not in read)
