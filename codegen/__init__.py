@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from selc.codegen.build import native_key
 from selc.codegen.dot import dot_text
-from selc.codegen.manifest import seal, selector_hash
+from selc.codegen.manifest import hash_of, seal, selector_hash
 from selc.codegen.package import emit, emit_manifest
 from selc.codegen.spec import Argument, Artifacts, Factor, KnobSpec, PinSpec, SelectorSpec, Sequence
 from selc.codegen.target import install, is_ours
@@ -20,6 +20,7 @@ __all__ = [
     "dot_text",
     "emit",
     "emit_manifest",
+    "hash_of",
     "install",
     "is_ours",
     "native_key",

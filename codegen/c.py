@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from selc.codegen import cops
@@ -31,10 +32,10 @@ from selc.codegen.cvalue import (
     stand_in,
     tag_of,
 )
-from selc.codegen.facts import NARROWED, NEVER, Fact, analyse, text_possible
+from selc.codegen.facts import NARROWED, NEVER, Fact, analyse, merge, text_possible
 from selc.codegen.routine import Routine, source_comment
 from selc.codegen.slots import Slot
-from selc.ir.absval import INTEGRAL, NUMERIC
+from selc.ir.absval import INTEGRAL, NUMERIC, of_values
 from selc.ir.graph import Node
 from selc.ir.op import Op
 from selc.ir.value import UNDEF, Value
@@ -103,7 +104,7 @@ class CBody:
                     _array("double" if part == "f" else "int64_t", f"{name}_{part}", texts)
                 )
                 out[part] = f"{name}_{part}[{slot.access}]"
-        return Val(fact, **out)
+        return _assemble(fact, None, out)
 
     def _compute(self, node: Node, fact: Fact, args: list[Val]) -> Val:
         op = node.op
@@ -117,6 +118,8 @@ class CBody:
         given = all_of(a.defined for a in args)
         if simple is not None:
             return Val(fact, v=simple, d=_flag(given))
+        if op is Op.TUPLE and fact.abs.values is None:
+            return Val(fact, d=_flag(given), items=tuple(args))
         if op in (Op.LOOKUP, Op.HASKEY, Op.INDEX, Op.IN):
             found = self._search(node, fact, args, given)
             if found is not None:
@@ -133,7 +136,8 @@ class CBody:
         if op in (Op.EQ, Op.NE, Op.IS):
             try:
                 relation = cops.identical if op is Op.IS else cops.equal
-                test = relation(args[0], args[1])
+                a, b = args if op is Op.IS else self._alike(args[0], args[1])
+                test = relation(a, b)
             except Unsupported:
                 if all(a.fact.abs.values is not None for a in args):
                     return None
@@ -180,9 +184,37 @@ class CBody:
         test = cops.truth(cond, self.truthy)
         merged = self._merge(fact, test, then, other)
         defined = all_of([cond.defined, pick(test, then.defined, other.defined)])
-        return Val(fact, merged.v, merged.f, merged.k, merged.t, _flag(defined))
+        return replace(merged, d=_flag(defined))
+
+    def _alike(self, a: Val, b: Val) -> tuple[Val, Val]:
+        """Two tuples in one form: beside a computed one, a constant one is taken apart."""
+        if (a.items is None) == (b.items is None):
+            return a, b
+        return (a if a.items is not None else self._apart(a)), (
+            b if b.items is not None else self._apart(b)
+        )
+
+    def _apart(self, a: Val) -> Val:
+        if not a.fact.abs.single or a.kinds != {"tuple"}:
+            return a
+        assert a.fact.abs.values is not None
+        members = a.fact.abs.values[0]
+        assert isinstance(members, tuple)
+        facts = [Fact(of_values((m,))) for m in members]
+        items = tuple(constant(m, f, self.table) for m, f in zip(members, facts, strict=True))
+        return Val(a.fact, d=a.d, items=items)
+
+    def _merge_items(self, fact: Fact, test: str, then: Val, other: Val) -> Val:
+        a, b = then.items, other.items
+        if a is None or b is None or len(a) != len(b):
+            raise Unsupported("a tuple is computed on one path and not on another")
+        merged = [self._merge(merge(x.fact, y.fact), test, x, y) for x, y in zip(a, b, strict=True)]
+        return Val(fact, items=tuple(merged))
 
     def _merge(self, fact: Fact, test: str, then: Val, other: Val) -> Val:
+        then, other = self._alike(then, other)
+        if then.items is not None or other.items is not None:
+            return self._merge_items(fact, test, then, other)
         v, f, k, t = stand_in(fact, self.table)
         tags = Val(fact).tags
 
@@ -214,7 +246,7 @@ class CBody:
 
     def _fine(self, op: Op, attr: Value, args: list[Val]) -> str:
         """A test that the operation does not raise on these, given that they are defined."""
-        if op is Op.LOOKUP:
+        if op is Op.LOOKUP and ("tuple" not in args[0].kinds or args[0].items is not None):
             assert isinstance(attr, tuple)
             return any_of(cops.equals_constant(args[0], k, self.table) for k, _ in attr)
         if op is Op.INDEX and args[0].fact.abs.single and args[1].kinds <= INTEGRAL:
@@ -236,6 +268,8 @@ class CBody:
         if op in (Op.LOOKUP, Op.HASKEY):
             assert isinstance(attr, tuple)
             keys = [k for k, _ in attr] if op is Op.LOOKUP else list(attr)
+            if "tuple" in args[0].kinds and args[0].items is None:
+                return None
             tests = [cops.equals_constant(args[0], k, self.table) for k in keys]
             if op is Op.HASKEY:
                 return Val(fact, v=any_of(tests), d=_flag(given))
@@ -252,6 +286,8 @@ class CBody:
             assert b.fact.abs.values is not None
             members = b.fact.abs.values[0]
             assert isinstance(members, tuple)
+            if "tuple" in a.kinds and a.items is None:
+                return None
             tests = [cops.equals_constant(a, m, self.table) for m in members]
             return Val(fact, v=any_of(tests), d=_flag(given))
         if op is Op.INDEX and a.fact.abs.single and a.kinds == {"tuple"} and b.kinds <= INTEGRAL:
@@ -283,7 +319,7 @@ class CBody:
                 self.tables.append(_array(ctype, f"{name}_{part}", components[part] or []))
                 out[part] = f"{name}_{part}[{at}]"
         found = f"{at} < {len(order)}"
-        return Val(fact, d=_flag(all_of([given, found])), **out)
+        return _assemble(fact, _flag(all_of([given, found])), out)
 
     def _table(
         self, node: Node, fact: Fact, tests: list[str], results: list[Value], given: str
@@ -306,7 +342,7 @@ class CBody:
             for (test, _), here in zip(reversed(good), reversed(texts[:-1]), strict=True):
                 text = pick(test, here, text)
             out[part] = text
-        return Val(fact, d=_flag(all_of([given, any_of(t for t, _ in good)])), **out)
+        return _assemble(fact, _flag(all_of([given, any_of(t for t, _ in good)])), out)
 
     def _rows(self, fact: Fact, values: list[Value]) -> dict[str, list[str] | None]:
         """The components of constant rows, with the stand-in as a last row."""
@@ -341,8 +377,16 @@ class CBody:
 
     def _store(self, node: Node, val: Val) -> Val:
         """Give the components of a node names, unless they are names or numbers already."""
+        if val.items is not None:
+            named = [self._store_as(f"{node.id}_{j}", x, "") for j, x in enumerate(val.items)]
+            flag = self._store_as(str(node.id), Val(val.fact, d=val.d), "")
+            return replace(val, d=flag.d, items=tuple(named))
         where = source_comment(self.routine.graph, node)
-        note = f" /* {where} */" if where else ""
+        return self._store_as(str(node.id), val, f" /* {where} */" if where else "")
+
+    def _store_as(self, number: str, val: Val, note: str) -> Val:
+        if val.items is not None:
+            return val
         out: dict[str, str | None] = {}
         for part in ("v", "f", "k", "t", "d"):
             text = getattr(val, part)
@@ -350,10 +394,10 @@ class CBody:
                 out[part] = text
                 continue
             ctype = "double" if part == "f" else "int64_t"
-            name = f"{part}{node.id}"
+            name = f"{part}{number}"
             self.lines.append(f"const {ctype} {name} = {text};{note}")
             out[part] = name
-        return Val(val.fact, **out)
+        return _assemble(val.fact, out["d"], out)
 
     def _check_width(self, fact: Fact) -> None:
         a = fact.abs
@@ -370,6 +414,10 @@ def _tag_text(a: Val, fallback: int) -> str:
         return a.t
     tags = a.tags
     return str(tags[0] if tags else fallback)
+
+
+def _assemble(fact: Fact, d: str | None, parts: Mapping[str, str | None]) -> Val:
+    return Val(fact, parts.get("v"), parts.get("f"), parts.get("k"), parts.get("t"), d)
 
 
 def _flag(test: str) -> str | None:

@@ -72,6 +72,8 @@ def is_number(a: Val) -> str:
 
 def truth(a: Val, truthy: Callable[[str], str]) -> str:
     """Python's bool(a)."""
+    if a.items is not None:
+        return "1" if a.items else "0"
     return any_of(
         [
             all_of([a.has(BOOL, INT), f"{a.v} != 0"]),
@@ -83,6 +85,8 @@ def truth(a: Val, truthy: Callable[[str], str]) -> str:
 
 def equal(a: Val, b: Val) -> str:
     """Python's a == b, between defined values."""
+    if a.items is not None and b.items is not None:
+        return _equal_items(a.items, b.items)
     if "tuple" in a.kinds and "tuple" in b.kinds:
         raise Unsupported("tuples are compared")
     integral = all_of([a.has(BOOL, INT), b.has(BOOL, INT), f"{a.v} == {b.v}"])
@@ -98,6 +102,14 @@ def equal(a: Val, b: Val) -> str:
     return any_of(tests)
 
 
+def _equal_items(a: Sequence[Val], b: Sequence[Val]) -> str:
+    if len(a) != len(b):
+        return "0"
+    if any("float" in x.kinds and not x.fact.bounded_floats for x in (*a, *b)):
+        raise Unsupported("tuples are compared that may hold NaN")
+    return all_of(equal(x, y) for x, y in zip(a, b, strict=True))
+
+
 def identical(a: Val, b: Val) -> str:
     """Python's a is b, where the graph defines it."""
     if "tuple" in a.kinds and "tuple" in b.kinds:
@@ -111,6 +123,12 @@ def identical(a: Val, b: Val) -> str:
 
 def equals_constant(a: Val, value: Value, table: ConstantTable) -> str:
     """Python's a == value, for a constant."""
+    if a.items is not None:
+        if not isinstance(value, tuple) or len(value) != len(a.items):
+            return "0"
+        if any(v != v for v in value):
+            raise Unsupported("tuples are compared that may hold NaN")
+        return all_of(equals_constant(x, v, table) for x, v in zip(a.items, value, strict=True))
     if value is None:
         return a.has(NONE)
     if isinstance(value, tuple) and "tuple" in a.kinds:

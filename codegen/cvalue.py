@@ -28,7 +28,10 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Val:
-    """C expressions (names or literals) for the components of one node."""
+    """C expressions (names or literals) for the components of one node.
+
+    A tuple that is computed has its `items` instead, and nothing but them.
+    """
 
     fact: Fact
     v: str | None = None
@@ -36,6 +39,7 @@ class Val:
     k: str | None = None
     t: str | None = None
     d: str | None = None
+    items: tuple[Val, ...] | None = None
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -255,4 +255,11 @@ def _binary32(x: float) -> float:
     return value
 
 
-__all__ = ["NARROWED", "NEVER", "Fact", "analyse", "join", "narrow", "restrict", "text_possible"]
+def merge(a: Fact, b: Fact) -> Fact:
+    """The least fact above both."""
+    floats = [x for x in (a, b) if "float" in x.abs.kinds]
+    flo = min((x.flo for x in floats), default=-INF)
+    return Fact(join(a.abs, b.abs), flo, max((x.fhi for x in floats), default=INF))
+
+
+__all__ = ["NARROWED", "NEVER", "Fact", "analyse", "merge", "narrow", "restrict", "text_possible"]

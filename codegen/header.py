@@ -138,6 +138,8 @@ def _leaf_domain(spec: SelectorSpec, leaf: str) -> Domain:
 
 
 def _output(field: str, name: str, val: Val) -> OutputField:
+    if val.items is not None:
+        raise Unsupported(f"the point {name} is a tuple that is computed")
     tags = tuple(val.tags)
     numbers = [x for x, tag in ((val.v, {BOOL, INT}), (val.k, {CONST})) if tag & set(tags) and x]
     number = numbers[0] if numbers else ""

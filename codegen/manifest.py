@@ -62,6 +62,11 @@ def describe(spec: SelectorSpec) -> dict[str, Any]:
     return manifest
 
 
+def hash_of(spec: SelectorSpec) -> str:
+    """The name of the selector that a specification makes."""
+    return selector_hash(describe(spec))
+
+
 def finished(
     manifest: Mapping[str, Any], digest: str, native: Mapping[str, Any], files: Mapping[str, bytes]
 ) -> str:

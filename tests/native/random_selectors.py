@@ -40,12 +40,13 @@ UNARY = (
 BINARY = (
     Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.TRUEDIV, Op.LSHIFT, Op.RSHIFT, Op.BITAND,
     Op.BITOR, Op.BITXOR, Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.IS, Op.IN, Op.MIN2, Op.MAX2,
-    Op.INDEX, Op.POW,
+    Op.INDEX, Op.POW, Op.TUPLE, Op.TUPLE,
 )  # fmt: skip
 MAPPINGS: tuple[tuple[tuple[Value, Value], ...], ...] = (
     tuple((k, k * 7 % 11) for k in range(1, 40)),
     ((1, "one"), (2, 2), (3, None), ("a", 4.5)),
     ((True, 1.0), (0, -0.0), (None, "none")),
+    (((1, 2), "a"), ((3,), 7), ((16, False), None), ((32, 1), 1), ((48, True), 2.5)),
 )
 
 

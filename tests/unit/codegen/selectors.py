@@ -187,6 +187,8 @@ def agree(a: object, b: object) -> bool:
 def _agree(x: object, y: object) -> bool:
     if type(x).__name__ == type(y).__name__ == "Symbol":
         return repr(x) == repr(y)
+    if isinstance(x, tuple) and isinstance(y, tuple):
+        return len(x) == len(y) and all(_agree(a, b) for a, b in zip(x, y, strict=True))
     if isinstance(x, float) and isinstance(y, float) and x != x:
         return y != y
     return same(x, y)
