@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from selc import __version__
 from selc.codegen.spec import SelectorSpec
 from selc.ir.value import Symbol, to_json
 
@@ -51,6 +52,7 @@ def describe(spec: SelectorSpec) -> dict[str, Any]:
     """The driver's entries with those of code generation, without hash, files and seal."""
     manifest: dict[str, Any] = json.loads(canonical(spec.manifest))
     manifest.setdefault("format", 1)
+    manifest.setdefault("selc", __version__)
     manifest["runtime"] = {
         "guards": [
             {"index": i, "when": "every call" if i in spec.checked else "settled for legal tuples"}

@@ -1,21 +1,20 @@
-"""What was decided, as the JSON of the contract, the manifest, and the specification of a selector."""
+"""What was decided, as the JSON object of the contract."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from selc.ir.value import kind_of, to_json
 
 if TYPE_CHECKING:
-    from selc.codegen.spec import SelectorSpec
     from selc.diag.span import Span
     from selc.driver.pipeline import Decided
     from selc.ir.graph import Graph, Node
     from selc.ir.program import Guard
     from selc.ir.residual import Candidates, Pin
     from selc.ir.value import Value
-    from selc.vra.verdict import Counterexample
+    from selc.vra.verdict import Counterexample, Evidence
 
 FORMAT = 1
 
@@ -92,8 +91,10 @@ def counterexample(decided: Decided, found: Counterexample | None) -> dict[str, 
     call = ", ".join(f"{k}={v!r}" for k, v in inputs.items())
     return {
         "parameters": {names.get(k, k): to_json(v) for k, v in found.parameters.items()},
-        "inputs": inputs, "reading": found.reading, "call": f"{decided.program.function}({call})",
-    }  # fmt: skip
+        "inputs": inputs,
+        "reading": found.reading,
+        "call": f"{decided.program.function}({call})",
+    }
 
 
 def points_json(decided: Decided) -> list[dict[str, Any]]:
@@ -103,10 +104,12 @@ def points_json(decided: Decided) -> list[dict[str, Any]]:
     for point in decided.program.points:
         found = decided.dependence[point.name]
         entry: dict[str, Any] = {
-            "name": point.name, "role": point.role, "batch_dependent": found.batch_dependent,
+            "name": point.name,
+            "role": point.role,
+            "batch_dependent": found.batch_dependent,
             "depends_on": list(found.depends_on),
             "pinned_by": [name for name, points in fixes.items() if point.name in points],
-        }  # fmt: skip
+        }
         if not found.decided:
             entry["decided"] = False
         out.append(entry)
@@ -122,19 +125,43 @@ def pins_json(decided: Decided) -> list[dict[str, Any]]:
             default = to_json(decided.default.values[pin.parameter]) if decided.default else None
         known = pin.candidates.values or ()
         entry: dict[str, Any] = {
-            "name": pin.name, "type": type_of(known + pin.offered),
-            "candidates": candidates_json(pin.candidates), "offered": [to_json(v) for v in pin.offered],
-            "legal": [to_json(v) for v in legal_values(decided, pin)] if not pin.free else [default],
-            "default": default, "free": pin.free, "location": location(pin.site.span),
+            "name": pin.name,
+            "type": type_of(known + pin.offered),
+            "candidates": candidates_json(pin.candidates),
+            "offered": [to_json(v) for v in pin.offered],
+            "legal": [default] if pin.free else [to_json(v) for v in legal_values(decided, pin)],
+            "default": default,
+            "free": pin.free,
+            "location": location(pin.site.span),
             "fixes": fixed_points(decided, pin),
-        }  # fmt: skip
+        }
         if pin.free:
+            entry["evidence"] = "proved"
             entry["proof"] = pin.proof
             if pin.at is not None:
                 entry["default"], entry["legal"] = None, []
                 entry["at"] = {k: to_json(v) for k, v in pin.at.items()}
+        else:
+            entry["evidence"] = evidence_of(decided, pin)
         out.append(entry)
     return out
+
+
+def evidence_of(decided: Decided, pin: Pin) -> str:
+    """The weakest evidence among the guards that read a pin."""
+    from selc.vra.verdict import weakest
+
+    out: Evidence = "proved"
+    for verdict in decided.legality.guards:
+        if pin.parameter in verdict.parameters:
+            out = weakest(out, verdict.evidence)
+    return out
+
+
+def setting_of(decided: Decided, knob: str) -> Value:
+    """The setting of a free knob that is in force; its initial one where nothing is legal."""
+    committed = decided.committed
+    return committed[knob] if committed is not None else decided.program.settings.get(knob)
 
 
 def knobs_json(decided: Decided) -> list[dict[str, Any]]:
@@ -142,8 +169,10 @@ def knobs_json(decided: Decided) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
     for name in knob_order(decided):
         domain = decided.program.graph.inputs[name].domain
-        setting = decided.default.values[name] if decided.default else decided.program.settings.get(name)
-        out.append({"name": name, "choices": [to_json(v) for v in domain], "setting": to_json(setting)})
+        setting = setting_of(decided, name)
+        out.append(
+            {"name": name, "choices": [to_json(v) for v in domain], "setting": to_json(setting)}
+        )
     return out
 
 
@@ -170,7 +199,12 @@ def guards_json(decided: Decided) -> list[dict[str, Any]]:
 
 
 def _guard(guard: Guard) -> dict[str, Any]:
-    return {"kind": guard.kind, "text": guard.text, "why": guard.why, "location": location(guard.span)}
+    return {
+        "kind": guard.kind,
+        "text": guard.text,
+        "why": guard.why,
+        "location": location(guard.span),
+    }
 
 
 def relation_json(decided: Decided) -> list[list[Any]] | None:
@@ -183,145 +217,55 @@ def relation_json(decided: Decided) -> list[list[Any]] | None:
 
 
 def tuple_json(decided: Decided) -> dict[str, Any] | None:
-    """The default tuple over the non-free pins."""
-    if decided.default is None:
+    """The tuple in force, over the non-free pins."""
+    committed = decided.committed
+    if committed is None:
         return None
     pins = {p.parameter: p.name for p in decided.residual.pins if p.parameter is not None}
-    return {pins[k]: to_json(v) for k, v in sorted(decided.default.values.items()) if k in pins}
+    return {pins[k]: to_json(v) for k, v in sorted(committed.items()) if k in pins}
 
 
 def assumptions(decided: Decided) -> list[str]:
     """What has to be true outside the proof."""
     out = list(decided.program.assumptions)
-    out.extend(f"assume: {g.text}" + (f" ({g.why})" if g.why else "") for g, _ in decided.residual.assumes)
+    out.extend(
+        f"assume: {g.text}" + (f" ({g.why})" if g.why else "") for g, _ in decided.residual.assumes
+    )
     return out
 
 
 def answer(decided: Decided) -> dict[str, Any]:
-    """The JSON object of `selc compile`, without artifacts, cache and timings."""
+    """The JSON object of `selc compile`, without diagnostics, artifacts, cache and timings."""
     from selc import __version__
 
     program, legality = decided.program, decided.legality
-    bits = [p for p in points_json(decided) if p["role"] == "bits"]
-    relation = relation_json(decided)
+    points = points_json(decided)
+    moving = [p for p in points if p["role"] == "bits" and p["batch_dependent"]]
     return {
-        "format": FORMAT, "selc": __version__, "target": program.target, "function": program.function,
-        "family": program.family, "scope": program.scope, "assumptions": assumptions(decided),
+        "format": FORMAT,
+        "selc": __version__,
+        "target": program.target,
+        "function": program.function,
+        "family": program.family,
+        "scope": program.scope,
+        "assumptions": assumptions(decided),
         "graph": {
             "values": len(decided.residual.graph.nodes),
             "inputs": len([i for i in program.graph.inputs.values() if i.kind != "knob"]),
-            "selection_points": len(program.points),
-            "batch_dependent_points": sum(p["batch_dependent"] for p in bits),
+            "selection_points": len(points),
+            "batch_dependent_points": len(moving),
         },
-        "points": points_json(decided), "pins": pins_json(decided), "knobs": knobs_json(decided),
+        "points": points,
+        "aux_by_default": list(program.aux_by_default),
+        "pins": pins_json(decided),
+        "knobs": knobs_json(decided),
         "legal": {
-            "assignments": legality.assignments, "legal": legality.legal, "evidence": legality.evidence,
-            "relation": relation if legality.legal else [],
+            "assignments": legality.assignments,
+            "legal": legality.legal,
+            "evidence": legality.evidence,
+            "relation": relation_json(decided) if legality.legal else [],
             "witnessed": decided.default.witnessed if decided.default else False,
         },
-        "guards": guards_json(decided), "tuple": tuple_json(decided),
-    }  # fmt: skip
-
-
-def inputs_json(decided: Decided) -> list[dict[str, Any]]:
-    """The inputs with their domains; the examples together are one admitted call."""
-    out: list[dict[str, Any]] = []
-    for name, leaf in decided.program.graph.inputs.items():
-        if leaf.kind == "knob":
-            continue
-        entry: dict[str, Any] = {"name": name, "kind": leaf.kind}
-        if leaf.domain.values is None:
-            entry |= {"type": "int", "range": [leaf.domain.lo, leaf.domain.hi], "multiple_of": leaf.domain.step}
-        else:
-            entry |= {"type": type_of(leaf.domain.values), "values": [to_json(v) for v in leaf.domain.values]}
-        entry["example"] = to_json(decided.example.get(name, leaf.domain[0]))
-        out.append(entry)
-    return out
-
-
-def manifest(decided: Decided, plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest, apart from what the code generator adds."""
-    import platform
-    from importlib.metadata import PackageNotFoundError, version
-
-    from selc import __version__
-    from selc.ir.dump import dump_program, dump_residual
-    from selc.vra.thresholds import thresholds
-
-    versions = {"selc": __version__, "python": platform.python_version()}
-    for package in ("z3-solver", "networkx", "libcst"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:  # pragma: no cover  # installed with selc
-            versions[package] = "unknown"
-    legality = decided.legality
-    sites = [
-        {"name": s.name, "kind": s.kind, "location": location(s.span)} for s in decided.program.sites.values()
-    ]
-    return answer(decided) | {
-        "inputs": inputs_json(decided), "sites": sites,
-        "graph0": dump_program(decided.program), "graph": dump_residual(decided.residual),
-        "summary": answer(decided)["graph"],
-        "cut": {"pins": [p["name"] for p in pins_json(decided) if not p["free"]],
-                "free": [p["name"] for p in pins_json(decided) if p["free"]]},
-        "evidence": legality.evidence,
-        "relation": relation_json(decided),
-        "factors": [
-            {"parameters": list(f.parameters), "rows": [[to_json(v) for v in row] for row in f.rows]}
-            for f in legality.factors
-        ],
-        "thresholds": {k: [to_json(v) for v in vs] for k, vs in thresholds(decided.program, view=decided.view).items()},
-        "versions": versions, "sources": decided.program.sources, "facts": _plain(decided.program.facts),
-        "plan": dict(plan),
-    }  # fmt: skip
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    return to_json(value)
-
-
-def specification(decided: Decided, plan: Mapping[str, Any]) -> SelectorSpec:
-    """What the code generator needs."""
-    from selc.codegen.spec import Argument, Factor, KnobSpec, PinSpec, SelectorSpec
-
-    inputs = decided.program.graph.inputs
-    verdicts = {v.index: v.evidence for v in decided.legality.guards}
-    pins = tuple(
-        PinSpec(
-            p.name, p.parameter, type_of((p.candidates.values or ()) + p.offered), p.candidates.values or (),
-            legal_values(decided, p), p.offered,
-            p.constant if p.free else (decided.default.values[p.parameter or ""] if decided.default else None),
-            p.free, p.site.span, tuple(fixed_points(decided, p)),
-        )
-        for p in pins_in_order(decided)
-    )  # fmt: skip
-    knobs = tuple(
-        KnobSpec(n, tuple(inputs[n].domain), decided.default.values[n] if decided.default else decided.program.settings.get(n))
-        for n in knob_order(decided)
-    )
-    return SelectorSpec(
-        decided.program, decided.residual,
-        tuple(Argument(n, i.kind, i.domain) for n, i in inputs.items() if i.kind != "knob"),
-        pins, knobs, tuple(verdicts[i] for i in range(len(decided.residual.guards))),
-        _factors(decided), decided.default.values if decided.default else None,
-        manifest(decided, plan), decided.program.target,
-    )  # fmt: skip
-
-
-def _factors(decided: Decided):  # type: ignore[no-untyped-def]  # noqa: ANN202  # codegen's type, imported lazily
-    from selc.codegen.spec import Factor
-
-    out = []
-    for factor in decided.legality.factors:
-        names = set(factor.parameters)
-        guards = tuple(v.index for v in decided.legality.guards if v.parameters and set(v.parameters) <= names)
-        out.append(Factor(factor.parameters, factor.rows, guards))
-    if not decided.legality.legal and not any(not f.rows for f in out):
-        out.append(Factor((), ()))
-    return tuple(out)
-
-
+        "guards": guards_json(decided),
+        "tuple": tuple_json(decided),
+    }

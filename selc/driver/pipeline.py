@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from selc.diag.diagnostic import Diagnostic, Refused, Severity, Sink
-from selc.diag.span import Span
-from selc.driver import rows
+from selc.diag.diagnostic import Refused, Sink
+from selc.driver import findings, rows
 from selc.ir.residual import Candidates
 from selc.ir.value import Value
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from selc.frontend.facts import Facts
     from selc.ir.program import Program, Site
     from selc.ir.residual import Residual
-    from selc.vra.default import Profile
     from selc.vra.verdict import DefaultTuple, Legality, PointDependence
     from selc.vra.view import View
 
@@ -66,6 +64,14 @@ class Decided:
     example: Mapping[str, Value]
     view: View
     facts: Facts
+    chosen: Mapping[str, Value] | None = None  # by a tuple file
+
+    @property
+    def committed(self) -> Mapping[str, Value] | None:
+        """The assignment of the parameters of R that is in force."""
+        if self.chosen is not None:
+            return self.chosen
+        return self.default.values if self.default is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +101,19 @@ def load(plan: Plan, sink: Sink) -> tuple[Facts, Program]:
     return facts, lower(plan.target, facts, plan.roots, sink)
 
 
-def decide(plan: Plan, profile: Profile | None, sink: Sink, clock: Clock) -> Decided:
-    """Run every analysis.
+def decide(plan: Plan, profile: Path | None, sink: Sink, clock: Clock) -> Decided:
+    """Run every analysis; a profile decides on the default tuple.
 
     Raises:
         Refused: the input is wrong or not supported, or the batch cannot be cut off.
     """
     with clock.stage("frontend"):
         facts, program = load(plan, sink)
+        calls = None
+        if profile is not None:
+            from selc.driver.profiles import read_profile
+
+            calls = read_profile(profile, program, sink)
     from selc.vra.search import admitted_example
     from selc.vra.view import of_program
 
@@ -110,20 +121,20 @@ def decide(plan: Plan, profile: Profile | None, sink: Sink, clock: Clock) -> Dec
         view = of_program(program)
         admitted = admitted_example(view)
     if admitted.example is None and admitted.decided:
-        where = next((g.span for g in program.guards if g.kind == "assume"), Span(program.path, 1, 1, 1, 1))
-        raise Refused(Diagnostic("SEL921", "no declared input satisfies every `assume`", where,
-                                 help="widen the inputs' ranges, or drop an `assume`"))  # fmt: skip
+        raise Refused(findings.empty_domain(program))
     residual = _pins(program, plan, view, clock)
     with clock.stage("vra"):
         from selc.vra.default import default_tuple
         from selc.vra.legality import legality
 
         found = legality(residual)
-        _pin_free(residual, found)
-        default = default_tuple(program, residual, found, profile, view=view)
+        findings.pin_free(residual, found)
+        default = default_tuple(program, residual, found, calls, view=view)
     dependence = _dependence(program, plan, view, clock)
-    decided = Decided(program, residual, dependence, found, default, admitted.example or {}, view, facts)
-    _warnings(decided, plan, sink)
+    decided = Decided(
+        program, residual, dependence, found, default, admitted.example or {}, view, facts
+    )
+    findings.warn(decided, plan.whole_rows, sink)
     return decided
 
 
@@ -149,7 +160,7 @@ def _pins(program: Program, plan: Plan, view: View, clock: Clock) -> Residual:
 
 
 def _batch_point(program: Program, view: View) -> Mapping[str, Value] | None:
-    """Values of the batch inputs that are admitted with every request, if an end of their ranges is."""
+    """Values of the batch inputs that are admitted with every request: an end of their ranges."""
     from selc.ir.op import Op
     from selc.vra.smt import find
 
@@ -164,7 +175,9 @@ def _batch_point(program: Program, view: View) -> Mapping[str, Value] | None:
         point = {n: inputs[n].domain[len(inputs[n].domain) - 1 if last else 0] for n in batch}
         if not view.admits:
             return point
-        fixed = [graph.fold(Op.EQ, leaves[n], graph.const(v)) for n, v in point.items() if n in leaves]
+        fixed = [
+            graph.fold(Op.EQ, leaves[n], graph.const(v)) for n, v in point.items() if n in leaves
+        ]
         view.extend()
         example, decided = find(view, [*fixed, outside], view.names)
         if example is None and decided:
@@ -172,7 +185,9 @@ def _batch_point(program: Program, view: View) -> Mapping[str, Value] | None:
     return None
 
 
-def _dependence(program: Program, plan: Plan, view: View, clock: Clock) -> Mapping[str, PointDependence]:
+def _dependence(
+    program: Program, plan: Plan, view: View, clock: Clock
+) -> Mapping[str, PointDependence]:
     from selc.passes.depend import reads
     from selc.passes.simplify import simplify
     from selc.vra.dependence import dependence
@@ -180,35 +195,7 @@ def _dependence(program: Program, plan: Plan, view: View, clock: Clock) -> Mappi
     with clock.stage("passes"):
         every = [p.node for p in program.points]
         graph, images = simplify(program.graph, every, plan.skip)
-        cones = dict(zip([p.name for p in program.points], reads(graph, [images[n] for n in every]), strict=True))
+        read = reads(graph, [images[n] for n in every])
+        cones = dict(zip([p.name for p in program.points], read, strict=True))
     with clock.stage("vra"):
         return dependence(program, cone_inputs=lambda point: cones[point.name], view=view)
-
-
-def _pin_free(residual: Residual, found: Legality) -> None:
-    """A guard that nothing can repair is an error of the source or of the facts."""
-    wrong = []
-    for failure in found.pin_free_failures:
-        guard = residual.guards[failure.index].guard
-        inputs = ", ".join(f"{k}={v!r}" for k, v in failure.inputs.items())
-        wrong.append(
-            Diagnostic("SEL920", f"`{guard.text}` does not hold on an admitted input: {inputs}", guard.span,
-                       label=guard.why, help="narrow the inputs' range, or state the condition under `assume:`")  # fmt: skip
-        )
-    if wrong:
-        raise Refused(*wrong)
-
-
-def _warnings(decided: Decided, plan: Plan, sink: Sink) -> None:
-    for each in decided.residual.guards:
-        if each.unseen:
-            message = f"`{each.guard.text}` may hold for no better reason than that a pin hides what it reads"
-            sink.add(Diagnostic("SEL942", message, each.guard.span, Severity.WARNING,
-                                help="state the condition over the choice itself, as a `require:` on `result`"))  # fmt: skip
-    if not plan.whole_rows:
-        split = rows.split(decided.program, decided.residual)
-        if split:
-            pinned, adaptive, span = split
-            message = f"the pins fix {pinned} of a table's row while {adaptive} still follow the batch"
-            sink.add(Diagnostic("SEL941", message, span, Severity.WARNING,
-                                help="pin whole rows with --whole-rows if a row is only tuned as a whole"))  # fmt: skip

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from selc.diag.span import NOWHERE, Span
+from selc.driver.table import listing
 from selc.ir.op import Op
 from selc.passes.depend import batch_mask, masks
 
@@ -35,27 +37,50 @@ def below_columns(program: Program) -> frozenset[str]:
     """Sites that see single columns of a row: with whole rows, no pin may stand there."""
     columns = {n.id for group in _columns(program.graph).values() for n in group}
     reached = _below(program.graph, columns)
-    return frozenset(s.name for s in program.sites.values() if any(m.node.id in reached for m in s.marks))
+    return frozenset(
+        s.name for s in program.sites.values() if any(m.node.id in reached for m in s.marks)
+    )
 
 
 def split(program: Program, residual: Residual) -> tuple[str, str, Span] | None:
-    """Columns that pins fix while others of the same row follow the batch, if a cut does that."""
+    """Points that pins fix while others from the same row follow the batch.
+
+    None if no row is torn, or if some `require` reads columns of both kinds: it speaks for what
+    they use together.
+    """
+    if not residual.pins:
+        return None
     _, read = masks(residual.graph)
     batch = batch_mask(residual.graph, residual.scope)
     moving = {p.name for p, n in residual.points if read[n.id] & batch}
     for group in _columns(program.graph).values():
-        fixed: list[str] = []
-        adaptive: list[str] = []
+        fixed: dict[str, set[int]] = {}
+        adaptive: dict[str, set[int]] = {}
         for column in group:
             reached = _below(program.graph, {column.id})
             for point in program.points:
                 if point.node.id in reached and point.role != "aux":
-                    (adaptive if point.name in moving else fixed).append(point.name)
-        if residual.pins and fixed and adaptive:
+                    side = adaptive if point.name in moving else fixed
+                    side.setdefault(point.name, set()).add(column.id)
+        if fixed and adaptive and not _covered(program, fixed, adaptive):
             span = program.graph.origin.get(group[0].id, NOWHERE)
             return _list(fixed), _list(adaptive), span
     return None
 
 
-def _list(names: list[str]) -> str:
-    return ", ".join(f"`{n}`" for n in dict.fromkeys(names))
+def _covered(
+    program: Program, fixed: Mapping[str, set[int]], adaptive: Mapping[str, set[int]]
+) -> bool:
+    """Whether a requirement reads a fixed and a moving column."""
+    still = set().union(*fixed.values())
+    moves = set().union(*adaptive.values())
+    for guard in program.guards:
+        if guard.kind == "require":
+            seen = {n.id for n in program.graph.cone([guard.path, guard.cond])}
+            if seen & (still - moves) and seen & (moves - still):
+                return True
+    return False
+
+
+def _list(names: Iterable[str]) -> str:
+    return listing([f"`{n}`" for n in names], 4)

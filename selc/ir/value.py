@@ -7,6 +7,7 @@ is absorbing, except through an arm that a select does not take.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -86,9 +87,11 @@ def sort_key(value: Value) -> tuple[int, object]:
 
 
 def to_json(value: Value) -> object:
-    """A value as JSON shows it: tuples are lists, symbols their names."""
+    """A value as JSON shows it: tuples are lists, symbols and non-finite floats their names."""
     if isinstance(value, tuple):
         return [to_json(v) for v in value]
     if isinstance(value, Symbol):
         return value.name
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
     return value

@@ -1,0 +1,57 @@
+"""What the driver reports of its own: an empty domain, guards that nothing can repair, warnings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from selc.diag.diagnostic import Diagnostic, Refused, Severity, Sink
+from selc.diag.span import Span
+from selc.driver import rows
+
+if TYPE_CHECKING:
+    from selc.driver.pipeline import Decided
+    from selc.ir.program import Program
+    from selc.ir.residual import Residual
+    from selc.vra.verdict import Legality
+
+
+def empty_domain(program: Program) -> Diagnostic:
+    """No input is admitted."""
+    top = Span(program.path, 1, 1, 1, 1)
+    where = next((g.span for g in program.guards if g.kind == "assume"), top)
+    message = "no declared input satisfies every `assume`"
+    hint = "widen the inputs' ranges, or drop an `assume`"
+    return Diagnostic("SEL921", message, where, help=hint)
+
+
+def pin_free(residual: Residual, found: Legality) -> None:
+    """A guard that no pin can repair is an error of the source or of the facts.
+
+    Raises:
+        Refused: there is one, shown with an input on which it fails.
+    """
+    wrong = []
+    for failure in found.pin_free_failures:
+        guard = residual.guards[failure.index].guard
+        inputs = ", ".join(f"{k}={v!r}" for k, v in failure.inputs.items())
+        message = f"`{guard.text}` does not hold on an admitted input: {inputs}"
+        hint = "narrow the inputs' range, or state the condition under `assume:`"
+        wrong.append(Diagnostic("SEL920", message, guard.span, label=guard.why, help=hint))
+    if wrong:
+        raise Refused(*wrong)
+
+
+def warn(decided: Decided, whole_rows: bool, sink: Sink) -> None:
+    """Guards that may hold vacuously, and rows of tables that the cut tears."""
+    for each in decided.residual.guards:
+        if each.unseen:
+            text = each.guard.text
+            message = f"`{text}` may hold only because a pin hides what it reads"
+            hint = "state the condition over the choice, as a `require:` on `result`"
+            sink.add(Diagnostic("SEL942", message, each.guard.span, Severity.WARNING, help=hint))
+    torn = None if whole_rows else rows.split(decided.program, decided.residual)
+    if torn is not None:
+        pinned, adaptive, span = torn
+        message = f"the pins fix {pinned} of a table's row while {adaptive} still follow the batch"
+        hint = "pin whole rows with --whole-rows if a row is only tuned as a whole"
+        sink.add(Diagnostic("SEL941", message, span, Severity.WARNING, help=hint))

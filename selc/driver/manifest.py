@@ -1,0 +1,113 @@
+"""The manifest: everything that a later check needs, apart from what code generation adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from selc.driver.describe import location, type_of
+from selc.ir.value import to_json
+
+if TYPE_CHECKING:
+    from selc.driver.pipeline import Decided, Plan
+
+SOLVERS: Final = ("z3-solver", "networkx", "libcst")
+"""Packages whose version can change an answer."""
+
+
+def inputs_json(decided: Decided) -> list[dict[str, Any]]:
+    """The inputs with their domains; the examples together are one admitted call."""
+    out: list[dict[str, Any]] = []
+    for name, leaf in decided.program.graph.inputs.items():
+        if leaf.kind == "knob":
+            continue
+        entry: dict[str, Any] = {"name": name, "kind": leaf.kind}
+        if leaf.domain.values is None:
+            entry |= {
+                "type": "int",
+                "range": [leaf.domain.lo, leaf.domain.hi],
+                "multiple_of": leaf.domain.step,
+            }
+        else:
+            entry |= {
+                "type": type_of(leaf.domain.values),
+                "values": [to_json(v) for v in leaf.domain.values],
+            }
+        entry["example"] = to_json(decided.example.get(name, leaf.domain[0]))
+        out.append(entry)
+    return out
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """How to make the selector again, from the folder in which it was made."""
+    return {
+        "target": plan.target,
+        "facts": [str(path) for path in plan.facts],
+        "roots": [str(path) for path in plan.roots],
+        "max_candidates": plan.max_candidates,
+        "whole_rows": plan.whole_rows,
+        "skip": sorted(plan.skip),
+    }
+
+
+def versions() -> dict[str, str]:
+    """What an answer was made with."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    from selc import __version__
+
+    out = {"selc": __version__, "python": platform.python_version()}
+    for package in SOLVERS:
+        try:
+            out[package] = version(package)
+        except PackageNotFoundError:  # pragma: no cover  # installed with selc
+            out[package] = "unknown"
+    return out
+
+
+def manifest(decided: Decided, answer: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    """The manifest; `answer` is the JSON object of the compilation."""
+    from selc.ir.dump import dump_program, dump_residual
+    from selc.vra.thresholds import thresholds
+
+    program, legality = decided.program, decided.legality
+    sides = thresholds(program, view=decided.view)
+    out: dict[str, Any] = {k: v for k, v in answer.items() if k != "diagnostics"}
+    out["legal"] = {k: v for k, v in answer["legal"].items() if k != "witnessed"}
+    out["witnessed"] = answer["legal"]["witnessed"]
+    out["summary"] = answer["graph"]
+    out["inputs"] = inputs_json(decided)
+    out["sites"] = [
+        {"name": s.name, "kind": s.kind, "location": location(s.span)}
+        for s in program.sites.values()
+    ]
+    out["graph0"] = dump_program(program)
+    out["graph"] = dump_residual(decided.residual)
+    out["cut"] = {
+        "pins": [p["name"] for p in answer["pins"] if not p["free"]],
+        "free": [p["name"] for p in answer["pins"] if p["free"]],
+    }
+    out["evidence"] = legality.evidence
+    out["relation"] = answer["legal"]["relation"]
+    out["factors"] = [
+        {"parameters": list(f.parameters), "rows": _plain(f.rows)} for f in legality.factors
+    ]
+    out["thresholds"] = _plain(sides)
+    out["versions"] = versions()
+    out["sources"] = {
+        path: said
+        for path, said in program.sources.items()
+        if said != "absent" or not path.endswith(".py")
+    }
+    out["facts"] = _plain(program.facts)
+    out["plan"] = plan_json(plan)
+    return out
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return to_json(value)
