@@ -14,6 +14,7 @@ from types import ModuleType
 from selc.diag.diagnostic import Refused, Sink
 from selc.ir.graph import Graph, Node
 from selc.ir.program import Program
+from selc.ir.residual import Residual, ResidualGuard
 
 Pass = Callable[[Graph, Sequence[Node], Sequence[Node]], tuple[Graph, dict[Node, Node]]]
 
@@ -45,21 +46,40 @@ def passes() -> list[tuple[str, Pass]]:
     return [(each.name, each.run) for each in PASSES]
 
 
-def emit(source: Path, facts: Sequence[Path], out: Path, native: bool) -> ModuleType:
-    """Compile a file and import the selector that was written to `out`."""
-    from click.testing import CliRunner
+def emit(program: Program, out: Path, native: bool) -> ModuleType:
+    """Write the selector of a program in which nothing is pinned, and import it."""
+    from selc.codegen.package import emit as write
+    from selc.codegen.spec import Argument, KnobSpec, SelectorSpec
 
-    from selc.cli import app
-
-    if importlib.util.find_spec("selc.driver.compile") is None:
-        raise Missing("no code generation")
-    options = [option for path in facts for option in ("--facts", str(path))]
-    emitted = "python,native" if native else "python"
-    command = ["compile", str(source), *options, "-o", str(out), "--emit", emitted, "--no-cache"]
-    done = CliRunner().invoke(app, command + ([] if native else ["--no-native"]))
-    if done.exit_code != 0:
-        raise AssertionError(f"selc {' '.join(command)}: exit {done.exit_code}\n{done.output}")
-    return load(out / "__init__.py", f"emitted_{out.parent.name}_{out.name}")
+    graph = program.graph
+    inputs = list(graph.inputs.values())
+    knobs = [i for i in inputs if i.kind == "knob"]
+    settings = {k.name: program.settings.get(k.name, k.domain[0]) for k in knobs}
+    holds = [(g, graph.either(graph.negate(g.path), g.cond)) for g in program.guards]
+    residual = Residual(
+        graph=graph,
+        scope=program.scope,
+        points=[(p, p.node) for p in program.points],
+        guards=[ResidualGuard(g, node) for g, node in holds if g.kind == "require"],
+        assumes=[(g, node) for g, node in holds if g.kind == "assume"],
+        pins=[],
+        knobs=[k.name for k in knobs],
+    )
+    spec = SelectorSpec(
+        program=program,
+        residual=residual,
+        arguments=tuple(Argument(i.name, i.kind, i.domain) for i in inputs if i.kind != "knob"),
+        pins=(),
+        knobs=tuple(KnobSpec(k.name, tuple(k.domain), settings[k.name]) for k in knobs),
+        evidence=("unknown",) * len(residual.guards),
+        factors=(),
+        default=settings,
+    )
+    sink = Sink()
+    made = write(spec, out, frozenset({"native"} if native else ()), native, sink)
+    if native and made.native is None:
+        raise Missing(f"no native selector: {made.reason}")
+    return load(out / "__init__.py", f"emitted_{out.parent.name.replace('-', '_')}_{out.name}")
 
 
 def load(path: Path, name: str) -> ModuleType:

@@ -11,7 +11,7 @@ import dataclasses
 import difflib
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from types import ModuleType
@@ -41,7 +41,6 @@ class Execution:
 
     case: Case
     folder: Path
-    native: bool
     skipped: list[str] = dataclasses.field(default_factory=list)
 
     def run(self) -> list[tuple[Section, str]]:
@@ -63,7 +62,7 @@ class Execution:
             check_lines(section, self.text(self.stage(section, stages)))
         lines = [ln for s in self.case.all("run") for ln in s.body.splitlines() if ln.strip()]
         if lines:
-            self.calls(lines, source, facts, program, stages)
+            self.calls(lines, source, program, stages)
         return changes
 
     def write(self) -> tuple[Path, list[Path]]:
@@ -127,20 +126,13 @@ class Execution:
         return [] if section.body == text else [(section, text)]
 
     def calls(
-        self,
-        lines: list[str],
-        source: Path,
-        facts: list[Path],
-        program: Program,
-        stages: Mapping[str, Program],
+        self, lines: list[str], source: Path, program: Program, stages: Mapping[str, Program]
     ) -> None:
         """Every line by every oracle."""
         user = adapters.load(source, f"case_{abs(hash(str(source)))}")
-        selectors: dict[str, ModuleType] = {}
+        selectors = {"python": adapters.emit(program, self.folder / "py", native=False)}
         try:
-            selectors["python"] = adapters.emit(source, facts, self.folder / "py", native=False)
-            if self.native:
-                selectors["native"] = adapters.emit(source, facts, self.folder / "c", native=True)
+            selectors["native"] = adapters.emit(program, self.folder / "c", native=True)
         except adapters.Missing as missing:
             self.skipped.append(str(missing))
         for line in lines:
@@ -151,7 +143,10 @@ class Execution:
                 call.compare(f"interpreter after {name}", want, interpreted(stage, inputs))
             given = {k: v for k, v in inputs.items() if program.graph.inputs[k].kind != "knob"}
             for name, module in selectors.items():
-                call.compare(name, want, selected(module, given))
+                call.compare(name, want, selected(module, module.select, given))
+                call.compare(
+                    f"{name}, unpinned", want, selected(module, module.select_unpinned, given)
+                )
 
 
 def simplified(program: Program) -> Iterator[tuple[str, Program]]:
@@ -259,13 +254,14 @@ def interpreted(program: Program, inputs: Mapping[str, object]) -> dict[str, obj
     return dict(result.points) if result.returned else None
 
 
-def selected(module: ModuleType, inputs: Mapping[str, object]) -> dict[str, object] | None:
-    """The points by an emitted selector, nothing pinned."""
+def selected(
+    module: ModuleType, select: Callable[..., object], inputs: Mapping[str, object]
+) -> dict[str, object] | None:
+    """The points by an emitted selector."""
     try:
-        result = module.select_unpinned(**inputs)
+        return flatten(select(**inputs))
     except module.SelectionError:
         return None
-    return flatten(result)
 
 
 def flatten(result: object, prefix: str = "") -> dict[str, object]:

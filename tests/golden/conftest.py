@@ -41,7 +41,7 @@ class SelItem(pytest.Item):
 
     def runtest(self) -> None:
         with tempfile.TemporaryDirectory(prefix="sel-") as folder:
-            execution = Execution(self.case, Path(folder), native=bool(self.case.all("run")))
+            execution = Execution(self.case, Path(folder))
             try:
                 changes = execution.run()
             except adapters.Missing as missing:
