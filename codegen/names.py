@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 _PATH = re.compile(r"(?:\[\d+\]|[^\W\d]\w*)(?:\.?\[\d+\]|\.[^\W\d]\w*)*")
@@ -15,14 +16,17 @@ _STEP = re.compile(r"\[(\d+)\]|([^\W\d]\w*)")
 
 
 def identifier(text: str, fallback: str = "value") -> str:
-    """A Python identifier for any text: runs of other characters become one underscore."""
-    name = re.sub(r"\W+", "_", text).strip("_")
+    """A Python identifier for any text: runs of other characters become one underscore.
+
+    In the normal form that Python gives to identifiers, so that equal ones are equal texts.
+    """
+    name = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", text)).strip("_")
+    if not f"n{name}".isidentifier():
+        name = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
     if not name:
         return fallback
-    if name[0].isdigit():
-        name = f"n{name}"
     if not name.isidentifier():
-        name = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or fallback
+        name = f"n{name}"
     return f"{name}_" if keyword.iskeyword(name) or name in _RESERVED else name
 
 

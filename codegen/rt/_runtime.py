@@ -84,8 +84,11 @@ MAX_BITS: Final = 1 << 16
 MAX_REPEAT: Final = 4096
 
 
-class TooWide(Exception):
+class TooWide(SelectionError):
     """An integer grew beyond what any selection needs."""
+
+    def __init__(self) -> None:
+        super().__init__(f"an integer grows beyond {MAX_BITS} bits; nothing was selected")
 
 
 def typed_key(value: object) -> object:
@@ -109,6 +112,8 @@ def total(function: Callable[..., Any]) -> Callable[..., Any]:
                 return UNDEF
         try:
             result = function(*args)
+        except TooWide:
+            raise
         except FAULTS:
             return UNDEF
         if type(result) is int and result.bit_length() > MAX_BITS:
@@ -125,6 +130,8 @@ def ok(function: Callable[..., Any], *args: Any) -> bool:
             return True
     try:
         function(*args)
+    except TooWide:
+        raise
     except FAULTS:
         return False
     return True

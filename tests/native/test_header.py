@@ -166,7 +166,9 @@ HOSTS = {
 }
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize(
+    "host", [pytest.param(h, marks=pytest.mark.slow) if "-O" in h else h for h in HOSTS]
+)
 def test_hosts_agree_with_the_interpreter(host: str, tmp_path: Path):
     compiler, standard, flags = HOSTS[host]
     for seed in (20, 21):

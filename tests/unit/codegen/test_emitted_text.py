@@ -104,3 +104,14 @@ def test_a_large_relation_is_not_written_into_the_header(tmp_path: Path, monkeyp
     assert "only the default tuple" in (package / "selector.h").read_text()
     module.repin({"f.x": 4})
     assert module.select(1) == (4,)
+
+
+def test_integers_that_explode_are_refused(tmp_path: Path):
+    import pytest
+
+    maker = Maker({"m": Domain(1, 1 << 20)})
+    maker.point("x", lambda g, v: g.add(Op.LSHIFT, g.const(1), v["m"]))
+    module = load(write(maker.spec(), tmp_path, sink=Sink()))
+    assert module.select(70) == (1 << 70,)
+    with pytest.raises(module.SelectionError, match="beyond 65536 bits"):
+        module.select(1 << 20)
