@@ -90,6 +90,47 @@ RULES: Final = (
         language="yaml",
     ),
     Rule(
+        code="SEL934",
+        name="wrong-profile",
+        title="the profile does not fit",
+        means=(
+            "A line of the profile is not a JSON object of format 1, or names an input that the "
+            "selection does not have, or the profile holds no call of this family. Calls outside "
+            "the declared domain are left out with a warning of this code."
+        ),
+        why="The default tuple is chosen by what the workload takes most often.",
+        example=(
+            '{"format": 1, "family": "moe", "inputs": {"tokens": 17}, "count": 3}\n'
+            "# SEL934: the input is `num_tokens`\n"
+        ),
+        action="Record the profile anew with the selector's `record`, or correct the line.",
+        language="json",
+    ),
+    Rule(
+        code="SEL935",
+        name="check-failed",
+        title="an emitted selector does not hold what its manifest says",
+        means=(
+            "`selc check` found a file that was changed, a bits point that reads the batch, a "
+            "legal relation that comes out otherwise, or a source that now gives another "
+            "selection. The exit code is 1."
+        ),
+        why="A selector that is not the one that was verified carries no guarantee.",
+        example="selc check build/moe_selector    # SEL935 after an edit of its files\n",
+        action="Compile the selection again and use the new folder.",
+        language="sh",
+    ),
+    Rule(
+        code="SEL936",
+        name="no-selector",
+        title="the folder holds no emitted selector",
+        means="There is no manifest.json in the folder that this version of selc can read.",
+        why="Everything that is checked is checked from the manifest.",
+        example="selc check examples    # SEL936\n",
+        action="Name the folder that `selc compile` wrote (its `-o`).",
+        language="sh",
+    ),
+    Rule(
         code="SEL940",
         name="no-c-compiler",
         title="the native selector was not built (warning)",

@@ -1,1 +1,1 @@
-"""The graph: operations, nodes, interpreter, text form. Imports the standard library only (and `selc.diag`)."""
+"""The graph: operations, nodes, interpreter, text form. Imports `selc.diag` alone."""

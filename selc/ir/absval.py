@@ -47,7 +47,9 @@ class AbsVal:
         return self.values is not None and len(self.values) == 1 and self.defined
 
 
-ANY: Final = AbsVal(None, frozenset({"none", "bool", "int", "float", "str", "symbol", "tuple"}), defined=False)
+ANY: Final = AbsVal(
+    None, frozenset({"none", "bool", "int", "float", "str", "symbol", "tuple"}), defined=False
+)
 BOOL: Final = AbsVal((False, True), frozenset({"bool"}), 0, 1)
 
 
@@ -101,10 +103,17 @@ def transfer(node: Node, args: Sequence[AbsVal]) -> AbsVal:
         return _compare(op, args)
     defined = all(a.defined for a in args) and (TABLE[op].total or never_fails(op, node.attr, args))
     kinds = _kinds(op, node.attr, args)
-    lo, hi = _bounds(op, args) if kinds & INTEGRAL and all(a.is_integral for a in args) else (None, None)
+    lo, hi = (
+        _bounds(op, args) if kinds & INTEGRAL and all(a.is_integral for a in args) else (None, None)
+    )
     if op is Op.LEN:
         lo = 0
-    if op is Op.BIT_LENGTH and args[0].is_integral and args[0].lo is not None and args[0].hi is not None:
+    if (
+        op is Op.BIT_LENGTH
+        and args[0].is_integral
+        and args[0].lo is not None
+        and args[0].hi is not None
+    ):
         lo, hi = 0, max(abs(args[0].lo), abs(args[0].hi)).bit_length()
     if lo is not None and lo == hi and kinds == {"int"}:
         return AbsVal((lo,), kinds, lo, hi, defined)
@@ -160,7 +169,7 @@ def _finite(node: Node, args: Sequence[AbsVal]) -> AbsVal | None:
     return of_values(out, defined)
 
 
-def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:
+def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:  # noqa: C901  # by operation
     """Whether the operation cannot raise on any defined values of its arguments."""
     if TABLE[op].total:
         return True
@@ -175,7 +184,9 @@ def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:
         if op in (Op.LT, Op.LE, Op.GT, Op.GE, Op.MIN2, Op.MAX2) and numeric:
             return True
         # int op float overflows for wide integers only
-        return numeric and (integral or all(a.kinds == {"float"} or _bounded(a, 1 << 1000) for a in args))
+        return numeric and (
+            integral or all(a.kinds == {"float"} or _bounded(a, 1 << 1000) for a in args)
+        )
     if op in (Op.FLOORDIV, Op.MOD):
         return integral and _excludes_zero(b)
     if op is Op.TRUEDIV:
@@ -185,7 +196,9 @@ def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:
     if op in (Op.BITAND, Op.BITOR, Op.BITXOR, Op.INVERT, Op.BIT_LENGTH):
         return integral
     if op in (Op.LSHIFT, Op.RSHIFT):
-        return integral and b.lo is not None and b.lo >= 0 and (op is Op.RSHIFT or _bounded(b, 1024))
+        return (
+            integral and b.lo is not None and b.lo >= 0 and (op is Op.RSHIFT or _bounded(b, 1024))
+        )
     if op in (Op.INT, Op.ROUND, Op.CEIL, Op.FLOOR, Op.TRUNC):
         return integral
     if op in (Op.FLOAT, Op.FLOAT32):
@@ -193,7 +206,9 @@ def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:
     if op in (Op.LEN, Op.ANY, Op.ALL):
         return args[0].kinds == {"tuple"}
     if op is Op.SQRT:
-        return integral and args[0].lo is not None and args[0].lo >= 0 and _bounded(args[0], 1 << 500)
+        return (
+            integral and args[0].lo is not None and args[0].lo >= 0 and _bounded(args[0], 1 << 500)
+        )
     if op is Op.LOG2:
         return integral and args[0].lo is not None and args[0].lo > 0
     return False
@@ -202,7 +217,9 @@ def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:
 def _bounded(a: AbsVal, limit: int) -> bool:
     if a.kinds == {"bool"}:
         return True
-    return a.is_integral and a.lo is not None and a.hi is not None and -limit < a.lo and a.hi < limit
+    return (
+        a.is_integral and a.lo is not None and a.hi is not None and -limit < a.lo and a.hi < limit
+    )
 
 
 def _excludes_zero(a: AbsVal) -> bool:
@@ -220,7 +237,11 @@ def _compare(op: Op, args: Sequence[AbsVal]) -> AbsVal:
         a, b = args
         if not a.kinds & b.kinds:
             verdict = False
-    elif op in (Op.EQ, Op.NE) and not (args[0].kinds & args[1].kinds) and not all(a.kinds & NUMERIC for a in args):
+    elif (
+        op in (Op.EQ, Op.NE)
+        and not (args[0].kinds & args[1].kinds)
+        and not all(a.kinds & NUMERIC for a in args)
+    ):
         verdict = op is Op.NE
     elif len(args) == 2 and all(a.is_integral for a in args):
         verdict = _order(op, args[0], args[1])
@@ -246,12 +267,25 @@ def _order(op: Op, a: AbsVal, b: AbsVal) -> bool | None:
 
 
 _FLOATING: Final = frozenset({Op.FLOAT, Op.FLOAT32, Op.TRUEDIV, Op.SQRT, Op.LOG2})
-_ARITHMETIC: Final = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.NEG, Op.POS, Op.ABS})
+_ARITHMETIC: Final = frozenset(
+    {Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.NEG, Op.POS, Op.ABS}
+)
 
 
 def _kinds(op: Op, attr: Value, args: Sequence[AbsVal]) -> frozenset[str]:
     """An upper bound of the kinds of the result."""
-    if op in (Op.INT, Op.CEIL, Op.FLOOR, Op.TRUNC, Op.ROUND, Op.BIT_LENGTH, Op.LEN, Op.LSHIFT, Op.RSHIFT, Op.INVERT):
+    if op in (
+        Op.INT,
+        Op.CEIL,
+        Op.FLOOR,
+        Op.TRUNC,
+        Op.ROUND,
+        Op.BIT_LENGTH,
+        Op.LEN,
+        Op.LSHIFT,
+        Op.RSHIFT,
+        Op.INVERT,
+    ):
         return frozenset({"int"})
     if op in _FLOATING:
         return frozenset({"float"})
@@ -260,11 +294,19 @@ def _kinds(op: Op, attr: Value, args: Sequence[AbsVal]) -> frozenset[str]:
     if op is Op.STR:
         return frozenset({"str"})
     if op in (Op.BITAND, Op.BITOR, Op.BITXOR) and all(a.is_integral for a in args):
-        return frozenset({"bool"}) if all(a.kinds == {"bool"} for a in args) else frozenset({"int", "bool"})
+        return (
+            frozenset({"bool"})
+            if all(a.kinds == {"bool"} for a in args)
+            else frozenset({"int", "bool"})
+        )
     if op in _ARITHMETIC and all(a.kinds <= NUMERIC for a in args):
         if all(a.is_integral for a in args):
             return frozenset({"int"})
-        return frozenset({"float"}) if any(a.kinds == {"float"} for a in args) else frozenset({"int", "float"})
+        return (
+            frozenset({"float"})
+            if any(a.kinds == {"float"} for a in args)
+            else frozenset({"int", "float"})
+        )
     if op in (Op.MIN2, Op.MAX2):
         return args[0].kinds | args[1].kinds
     if op is Op.LOOKUP:
@@ -273,7 +315,9 @@ def _kinds(op: Op, attr: Value, args: Sequence[AbsVal]) -> frozenset[str]:
     return ANY.kinds
 
 
-def _bounds(op: Op, args: Sequence[AbsVal]) -> tuple[int | None, int | None]:
+def _bounds(  # noqa: C901  # one arm per operation
+    op: Op, args: Sequence[AbsVal]
+) -> tuple[int | None, int | None]:
     a = args[0]
     b = args[-1]
     al, ah, bl, bh = a.lo, a.hi, b.lo, b.hi
@@ -292,7 +336,7 @@ def _bounds(op: Op, args: Sequence[AbsVal]) -> tuple[int | None, int | None]:
     if op is Op.ABS and al is not None and ah is not None:
         return (0 if al <= 0 <= ah else min(abs(al), abs(ah))), max(abs(al), abs(ah))
     if op is Op.MOD and bl is not None and bl > 0:
-        if al is not None and ah is not None and 0 <= al and ah < bl:
+        if al is not None and ah is not None and al >= 0 and ah < bl:
             return al, ah
         return 0, None if bh is None else bh - 1
     if op is Op.BITAND and al is not None and al >= 0 and bl is not None and bl >= 0:
@@ -337,8 +381,21 @@ def check_sound(node: Node, value: Value, abstract: AbsVal) -> bool:
     if kind_of(value) not in abstract.kinds:
         return False
     if isinstance(value, (bool, int)):
-        return (abstract.lo is None or abstract.lo <= value) and (abstract.hi is None or value <= abstract.hi)
+        return (abstract.lo is None or abstract.lo <= value) and (
+            abstract.hi is None or value <= abstract.hi
+        )
     return True
 
 
-__all__ = ["ANY", "BOOL", "FAULTS", "AbsVal", "apply", "check_sound", "join", "of_domain", "of_values", "transfer"]
+__all__ = [
+    "ANY",
+    "BOOL",
+    "FAULTS",
+    "AbsVal",
+    "apply",
+    "check_sound",
+    "join",
+    "of_domain",
+    "of_values",
+    "transfer",
+]

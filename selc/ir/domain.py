@@ -23,13 +23,19 @@ class Domain:
         return (self.hi - self.lo) // self.step + 1
 
     def __iter__(self) -> Iterator[Value]:
-        return iter(self.values if self.values is not None else range(self.lo, self.hi + 1, self.step))
+        return iter(
+            self.values if self.values is not None else range(self.lo, self.hi + 1, self.step)
+        )
 
     def __contains__(self, value: object) -> bool:
         if self.values is not None:
             key = value_key(value)
             return any(value_key(v) == key for v in self.values)
-        return type(value) is int and self.lo <= value <= self.hi and (value - self.lo) % self.step == 0
+        return (
+            type(value) is int
+            and self.lo <= value <= self.hi
+            and (value - self.lo) % self.step == 0
+        )
 
     def __getitem__(self, i: int) -> Value:
         return self.values[i] if self.values is not None else self.lo + i * self.step
@@ -37,7 +43,11 @@ class Domain:
     @property
     def kinds(self) -> frozenset[str]:
         """The kinds of value it holds."""
-        return frozenset(kind_of(v) for v in self.values) if self.values is not None else frozenset({"int"})
+        return (
+            frozenset(kind_of(v) for v in self.values)
+            if self.values is not None
+            else frozenset({"int"})
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +64,6 @@ class Input:
 
     def is_batch(self, scope: str) -> bool:
         """Whether the batch determines it, under the given scope."""
-        return self.kind in ("runtime", "unpinnable") or (scope == "launch" and self.kind == "request")
+        return self.kind in ("runtime", "unpinnable") or (
+            scope == "launch" and self.kind == "request"
+        )

@@ -43,7 +43,10 @@ def abstract(graph: Graph, joined: dict[int, AbsVal] | None = None) -> list[AbsV
 
 
 def compile_nodes(
-    graph: Graph, roots: Sequence[Node], parameters: Sequence[str], known: Sequence[AbsVal] | None = None
+    graph: Graph,
+    roots: Sequence[Node],
+    parameters: Sequence[str],
+    known: Sequence[AbsVal] | None = None,
 ) -> Evaluator:
     """A function of the named inputs, in that order, that returns the values of `roots`.
 
@@ -54,8 +57,17 @@ def compile_nodes(
     lines = writer.body(roots)
     names = ", ".join(f"i{k}" for k in range(len(parameters)))
     result = ", ".join(writer.text[r.id] for r in roots) + ("," if roots else "")
-    source = f"def f({names}):\n" + "".join(f"    {line}\n" for line in lines) + f"    return ({result})\n"
-    namespace: dict[str, object] = {"_e": evaluate, "_u": UNDEF, "_k": writer.constants, "_o": writer.ops}
+    source = (
+        f"def f({names}):\n"
+        + "".join(f"    {line}\n" for line in lines)
+        + f"    return ({result})\n"
+    )
+    namespace: dict[str, object] = {
+        "_e": evaluate,
+        "_u": UNDEF,
+        "_k": writer.constants,
+        "_o": writer.ops,
+    }
     exec(compile(source, "<graph>", "exec"), namespace)  # noqa: S102  # text made from the graph alone
     function = namespace["f"]
     assert callable(function)
@@ -106,7 +118,11 @@ class _Writer:
             return f"({args[1]} if {args[0]} else {args[2]})"
         if op is Op.LOOKUP:
             return f"{self._mapping(node.attr)}.get({args[0]}, _u)"  # no mapping has UNDEF as a key
-        if op is not Op.SELECT and all(f.defined for f in facts) and never_fails(op, node.attr, facts):
+        if (
+            op is not Op.SELECT
+            and all(f.defined for f in facts)
+            and never_fails(op, node.attr, facts)
+        ):
             text = self._direct(op, node.attr, args)
             if text is not None:
                 return text

@@ -17,7 +17,7 @@ from selc.ir.value import UNDEF, Value, value_key
 
 @final
 class Node:
-    """One value of a graph. `site` keeps equal expressions of different sites apart (0: no site)."""
+    """One value of a graph. `site` keeps equal expressions of different sites apart (0: none)."""
 
     __slots__ = ("args", "attr", "id", "op", "site")
 
@@ -75,7 +75,7 @@ class Graph:
     def fold(
         self, op: Op, *args: Node, attr: Value = None, site: int = 0, origin: Span = NOWHERE
     ) -> Node:
-        """Like `add`, but computed now where every argument is a constant (a failing one is kept)."""
+        """Like `add`, but computed now where arguments are constants (a failing one is kept)."""
         if op is Op.SELECT:
             if args[0].is_const:
                 return args[1] if args[0].attr else args[2]
@@ -126,5 +126,7 @@ class Graph:
         return [n for n in self.nodes if wanted[n.id]]
 
 
-BOOLEAN = frozenset({Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.IS, Op.IN, Op.NOT, Op.TRUTH, Op.OK, Op.HASKEY})
+BOOLEAN = frozenset(
+    {Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.IS, Op.IN, Op.NOT, Op.TRUTH, Op.OK, Op.HASKEY}
+)
 """Operations whose result is always a bool."""

@@ -113,10 +113,10 @@ def _is(a: Value, b: Value) -> bool:
     return type(a) is type(b) and a == b
 
 
-def _lshift(a: int, b: int) -> int:
+def _lshift(a: Value, b: Value) -> Value:
     if isinstance(b, int) and isinstance(a, int) and b > 0 and a.bit_length() + b > MAX_BITS:
         raise TooWide
-    return a << b
+    return a << b  # type: ignore[operator]  # CPython decides
 
 
 def _pow(a: Value, b: Value) -> Value:
@@ -124,7 +124,7 @@ def _pow(a: Value, b: Value) -> Value:
         raise TooWide
     if isinstance(a, (int, float)) and isinstance(b, float) and a < 0 and not b.is_integer():
         raise TooWide  # a complex number
-    return a**b  # type: ignore[operator,no-any-return]  # CPython decides
+    return a**b  # type: ignore[operator]  # CPython decides
 
 
 def _mul(a: Value, b: Value) -> Value:
@@ -132,7 +132,7 @@ def _mul(a: Value, b: Value) -> Value:
         n = b if isinstance(b, int) else a
         if isinstance(n, int) and n > 4096:
             raise TooWide
-    return a * b  # type: ignore[operator,no-any-return]  # CPython decides
+    return a * b  # type: ignore[operator]  # CPython decides
 
 
 def _min2(a: Value, b: Value) -> Value:
@@ -168,10 +168,14 @@ def _tuple(*xs: Value) -> Value:
 
 
 STRING_METHODS: Final = frozenset(
-    "capitalize casefold count endswith find format index isalnum isalpha isdigit isidentifier islower "
-    "isupper join lower lstrip partition removeprefix removesuffix replace rfind rindex rpartition "
-    "rsplit rstrip split splitlines startswith strip swapcase title upper zfill".split()
-)
+    {
+        "capitalize", "casefold", "count", "endswith", "find", "format", "index", "isalnum",
+        "isalpha", "isdigit", "isidentifier", "islower", "isupper", "join", "lower", "lstrip",
+        "partition", "removeprefix", "removesuffix", "replace", "rfind", "rindex", "rpartition",
+        "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "swapcase", "title",
+        "upper", "zfill",
+    }
+)  # fmt: skip
 """Methods of strings (and tuples: count, index) that `METHOD` computes."""
 
 
@@ -194,7 +198,9 @@ TABLE: Final[dict[Op, Row]] = {
     Op.CONST: _row(0, None, "the constant in `attr`", total=True),
     Op.INPUT: _row(0, None, "the input, pin or knob named by `attr`", total=True),
     Op.MARK: _row(1, None, "its argument, at the site whose key is `attr`", total=True),
-    Op.SELECT: _row(3, None, "the second argument if the first is True, else the third", total=True),
+    Op.SELECT: _row(
+        3, None, "the second argument if the first is True, else the third", total=True
+    ),
     Op.OK: _row(-1, None, "whether the operation in `attr` would not raise on these", total=True),
     Op.FAIL: _row(0, None, "no value: reading an unbound name, an absent key", total=False),
     Op.ADD: _row(2, operator.add, "a + b"),
@@ -239,12 +245,12 @@ TABLE: Final[dict[Op, Row]] = {
     Op.IS_INTEGER: _row(1, _is_integer, "a.is_integer()"),
     Op.TUPLE: _row(-1, _tuple, "the tuple of its arguments", total=True),
     Op.INDEX: _row(2, _index, "a[b], a a tuple or a string"),
-    Op.LEN: _row(1, len, "len(a)"),  # type: ignore[arg-type]  # CPython decides
+    Op.LEN: _row(1, len, "len(a)"),
     Op.SUM: _row(1, sum, "sum(a), left to right"),
     Op.MIN: _row(1, min, "min(a) of a tuple; the first of equals"),
     Op.MAX: _row(1, max, "max(a) of a tuple; the first of equals"),
-    Op.ANY: _row(1, any, "any(a)"),  # type: ignore[arg-type]  # CPython decides
-    Op.ALL: _row(1, all, "all(a)"),  # type: ignore[arg-type]  # CPython decides
+    Op.ANY: _row(1, any, "any(a)"),
+    Op.ALL: _row(1, all, "all(a)"),
     Op.SORTED: _row(1, lambda a: tuple(sorted(a)), "tuple(sorted(a))"),
     Op.LOOKUP: _row(1, None, "the value at key a of the mapping in `attr`, a tuple of pairs"),
     Op.HASKEY: _row(1, None, "whether the keys in `attr` hold a", total=True),
@@ -259,7 +265,7 @@ def apply(op: Op, attr: Value, args: tuple[Value, ...]) -> Value:
         TooWide: an integer would need more than `MAX_BITS` bits.
     """
     if op is Op.LOOKUP:
-        return dict(attr)[args[0]]  # type: ignore[call-overload,no-any-return]  # attr holds pairs
+        return dict(attr)[args[0]]  # type: ignore[call-overload]  # attr holds pairs
     if op is Op.HASKEY:
         return args[0] in dict.fromkeys(attr)  # type: ignore[call-overload]  # attr holds keys
     if op is Op.METHOD:

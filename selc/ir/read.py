@@ -1,7 +1,8 @@
 """Reads the text form of a graph: `read(dump(g))` equals `g`.
 
 What follows the graph in the text of a program or a residual (points, guards, sites) is passed
-over. Node names need not be dense; the nodes are numbered anew in the order of their lines.
+over here; `read_whole` reads it. Node names need not be dense; the nodes are numbered anew in the
+order of their lines.
 """
 
 from __future__ import annotations
@@ -34,6 +35,15 @@ def read(text: str) -> Graph:
     Raises:
         ReadError: a line is malformed, a node is used before its line, or two lines are equal.
     """
+    return read_nodes(text)[0]
+
+
+def read_nodes(text: str) -> tuple[Graph, dict[int, Node]]:
+    """The graph, and its nodes by the numbers that the text gives them.
+
+    Raises:
+        ReadError: see `read`.
+    """
     graph = Graph()
     names: dict[int, Node] = {}
     for number, line in _graph_lines(text):
@@ -45,7 +55,7 @@ def read(text: str) -> Graph:
                 _node(graph, names, line)
         except LiteralError as error:
             raise ReadError(f"line {number}, column {error.at + 1}: {error}: {line}") from error
-    return graph
+    return graph, names
 
 
 def read_span(text: str) -> Span:
@@ -96,21 +106,25 @@ def _input(reader: Reader) -> Input:
     name = reader.name()
     reader.expect(":")
     kind = reader.name()
+    domain = read_domain(reader)
+    _end(reader)
+    return Input(name, kind, domain)
+
+
+def read_domain(reader: Reader) -> Domain:
+    """What `format_domain` wrote."""
     found = reader.take(_RANGE)
     if found is not None:
         low, high, step = found.groups()
-        domain = Domain(int(low), int(high), int(step or 1))
-    else:
-        reader.expect("{")
-        values: list[Value] = []
-        while not reader.accept("}"):
-            values.append(reader.value())
-            if not reader.accept(","):
-                reader.expect("}")
-                break
-        domain = Domain(values=tuple(values))
-    _end(reader)
-    return Input(name, kind, domain)
+        return Domain(int(low), int(high), int(step or 1))
+    reader.expect("{")
+    values: list[Value] = []
+    while not reader.accept("}"):
+        values.append(reader.value())
+        if not reader.accept(","):
+            reader.expect("}")
+            break
+    return Domain(values=tuple(values))
 
 
 def _node(graph: Graph, names: dict[int, Node], line: str) -> None:

@@ -17,7 +17,9 @@ class Candidates:
     values: tuple[Value, ...] | None
     span: tuple[int, int, int] | None = None  # lo, hi, step; only if `values` is None
     exact: bool = True
-    witness: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)  # index -> input taking it
+    witness: Mapping[int, Mapping[str, Value]] = field(
+        default_factory=dict
+    )  # index -> input taking it
     counts: tuple[int, ...] = ()  # how often each value is taken over D, if D was enumerated
 
 
@@ -72,4 +74,6 @@ class Residual:
     @property
     def parameters(self) -> list[str]:
         """The parameters (non-free pins, in name order), then the free knobs, in name order."""
-        return sorted(p.parameter for p in self.pins if p.parameter is not None) + sorted(self.knobs)
+        return sorted(p.parameter for p in self.pins if p.parameter is not None) + sorted(
+            self.knobs
+        )

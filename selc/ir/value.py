@@ -62,7 +62,7 @@ def kind_of(value: Value) -> str:
     """The kind of a value: none, bool, int, float, str, symbol or tuple."""
     if value is None:
         return "none"
-    return {Symbol: "symbol"}.get(type(value), type(value).__name__)
+    return "symbol" if isinstance(value, Symbol) else type(value).__name__
 
 
 def is_plain(value: Value) -> bool:
