@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 
-from selc.frontend import enums, expr, launches, library, literals, names, tensors
+from selc.frontend import attributes, enums, expr, launches, library, literals, names, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -19,6 +20,7 @@ from selc.frontend.values import (
     Func,
     InstObj,
     ListObj,
+    Mask,
     Method,
     ModuleV,
     Obj,
@@ -57,7 +59,9 @@ def attribute(cx: Lowering, st: State, e: ast.expr, value: V, name: str) -> V:
         case FileV():
             return Method(value, name)
         case Opaque():
-            return Opaque(f"{value.text}.{name}")
+            return Opaque(f"{value.text}.{name}", query=value.query, made=value.made)
+        case Mask() if name in ("any", "all"):
+            return Method(value, name)
         case Func() if name == "__name__":
             return cx.graph.const(value.qualname.rpartition(".")[2])
         case _:
@@ -114,6 +118,8 @@ def _object_attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str)
                 return member
             return Bound(member, obj.cls if member.flavour == "class" else ref)
         if member is not None:
+            if obj.frozen == literals.FROM_FACTS and attributes.default_of(cx, obj.cls, name):
+                cx.need(e, f"facts:\n  {snippet(e)}: ...", f"`{snippet(e)}` is not stated in the facts, and its class sets it")
             return member
     if obj.cls is None or obj.frozen == literals.FROM_FACTS:
         cx.need(e, f'facts:\n  {snippet(e)}: ...', f"`{snippet(e)}` is not stated in the facts")
@@ -134,14 +140,16 @@ def class_member(cx: Lowering, st: State, cls: Cls, name: str) -> V | None:
         return cx.module_values[key]
     from selc.frontend import stmt
 
-    found: V | None = None
-    for item in cls.node.body:
+    found: V | None = attributes.stated(cx, cls, name)
+    for item in () if found is not None else cls.node.body:
         if isinstance(item, ast.FunctionDef) and item.name == name:
             found = stmt.function(cx, st, item, cls.module, f"{cls.qualname}.{name}", None, cls)
         elif isinstance(item, (ast.Assign, ast.AnnAssign)) and item.value is not None:
             targets = item.targets if isinstance(item, ast.Assign) else [item.target]
             if any(isinstance(t, ast.Name) and t.id == name for t in targets):
-                found = enums.member(cx, cls, name) or stmt.run_class_value(cx, cls, item.value)
+                found = enums.member(cx, cls, name)
+                if found is None:
+                    found = attributes.of_class(cx, cls, name, stmt.run_class_value(cx, cls, item.value), item)
         elif isinstance(item, ast.If) and name in names_bound(item):
             cx.refuse(item, "SEL901", f"`{cls.qualname}.{name}` is defined under a condition in its class")
     if found is None:
@@ -226,11 +234,13 @@ def subscript(cx: Lowering, st: State, e: ast.Subscript, container: V) -> V:
         return _slice(cx, st, e, container, e.slice)
     environ = isinstance(container, External) and container.name == "os.environ"
     if isinstance(container, Opaque):
-        return Opaque(container.text, container.parameters, container.constexprs)
+        return replace(container, made=False) if container.parameters or not container.made else Opaque(snippet(e), query=container.query, made=True)
+    if isinstance(container, Func):
+        return launches.kernels(container)
     if isinstance(container, Cls) and enums.base_of(cx, container) is not None:
         return enums.by_name(cx, st, e, container, expr.lower(cx, st, e.slice))
     if (isinstance(container, (External, Cls)) and not environ) or tensors.is_tensor(cx, st, container):
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     index = expr.lower(cx, st, e.slice)
     return expr.each(cx, st, index, lambda s, v: _item(cx, s, e, container, v))
 
@@ -309,6 +319,9 @@ def dict_get(cx: Lowering, st: State, e: ast.AST, obj: DictObj, index: V, defaul
         entry = obj.entries.get(key[0])
         if entry is None and obj.unknown:
             names.refuse_state(cx, e, obj.unknown)
+        if entry is None and isinstance(key[0], External) and any(isinstance(k, External) for k in obj.entries):
+            cx.refuse(e, "SEL905", f"whether `{key[0].name}` is among the keys is not known",
+                      help="state what it is under `functions:`")  # fmt: skip
         if default is None:
             if entry is None:
                 cx.partial(st, e, cx.false, "KeyError", f"the key {key[0]!r} must be there")
@@ -438,6 +451,12 @@ def contains(cx: Lowering, st: State, e: ast.expr, item: V, container: V) -> Nod
     if isinstance(container, External) and container.name == "os.environ":
         return library.environ_has(cx, st, e, item)
     if isinstance(container, Tup):
+        for outside in (item, *container.items):
+            if isinstance(outside, Opaque) or (isinstance(outside, External) and not outside.name.startswith("builtins.")):
+                if item in container.items:
+                    return cx.true
+                cx.refuse(e, "SEL905", f"whether {expr.describe(cx, st, outside)} is equal to the others is not known",
+                          help="state what it is under `functions:` or `globals:`")  # fmt: skip
         if not isinstance(item, (Node, Tup)):
             same = [isinstance(v, type(item)) and getattr(v, "node", v) == getattr(item, "node", item) for v in container.items]
             return cx.graph.const(any(same))
@@ -488,7 +507,7 @@ def _slice(cx: Lowering, st: State, e: ast.Subscript, container: V, part: ast.Sl
             return cx.graph.const(known[0][where])
         return expr.split(cx, st, container, e, lambda s, v: cx.graph.const(v[where]))  # type: ignore[index]  # checked by kinds
     if isinstance(container, Opaque):
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), query=container.query, made=True)
     cx.refuse(e, "SEL901", f"slicing {expr.describe(cx, st, container)} is not supported")
 
 

@@ -41,7 +41,12 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:
     if isinstance(e.func, ast.Name) and e.func.id in ("any", "all") and len(e.args) == 1:
         if isinstance(e.args[0], ast.GeneratorExp) and names.load(cx, st, e.func) == External("builtins." + e.func.id):
             return builtins_.quantifier(cx, st, e, e.args[0], e.func.id == "any")
-    callee = None if fact is not None else expr.lower(cx, st, e.func)
+    kernel = fact is not None and fact.opaque
+    callee: V | None = None
+    if kernel:
+        callee = launches.stated(cx, st, e.func)
+    elif fact is None:
+        callee, kernel = _callee(cx, st, e.func)
     if isinstance(callee, External) and _no_effect(callee.name):
         return cx.none
     args = expr.elements(cx, st, e.args)
@@ -51,15 +56,35 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:
         if keyword.arg is not None:
             kwargs[keyword.arg] = value
             continue
-        kwargs.update(_expanded(cx, st, keyword.value, value, fact is not None or isinstance(callee, Opaque)))
-    if fact is not None and fact.opaque:
-        return opaque(cx, st, e, Opaque(snippet(e.func)), args, kwargs, kernel=True)
-    if fact is not None:
+        kwargs.update(_expanded(cx, st, keyword.value, value, kernel or isinstance(callee, (Opaque, External))))
+    if callee is None:
+        assert fact is not None
         return _stated(cx, st, e, fact, args)
-    assert callee is not None
-    if isinstance(callee, Opaque) and isinstance(e.func, ast.Subscript):
-        return opaque(cx, st, e, callee, args, kwargs, kernel=True)
-    return invoke(cx, st, e, callee, args, kwargs)
+    if not kernel and not isinstance(callee, Choice):
+        return invoke(cx, st, e, callee, args, kwargs)
+
+    def each(s: State, v: V) -> V:
+        if kernel and isinstance(v, Opaque):
+            return opaque(cx, s, e, v, args, kwargs, kernel=True)
+        return invoke(cx, s, e, v, args, kwargs)
+
+    chosen = isinstance(callee, Choice)
+    cx.chosen_calls += [e] * chosen
+    try:
+        return expr.each(cx, st, callee, each)
+    finally:
+        del cx.chosen_calls[len(cx.chosen_calls) - chosen :]
+
+
+def _callee(cx: Lowering, st: State, func: ast.expr) -> tuple[V, bool]:
+    """What a call calls, and whether it is `kernel[grid]`."""
+    if not isinstance(func, ast.Subscript) or names.fact_for(cx, st, func) is not None:
+        return expr.lower(cx, st, func), False
+    container = expr.lower(cx, st, func.value)
+    if not launches.is_kernel(container):
+        return expr.each(cx, st, container, lambda s, v: access.subscript(cx, s, func, v)), False
+    expr.lower(cx, st, func.slice)  # the grid
+    return launches.kernels(container), True
 
 
 def _expanded(cx: Lowering, st: State, e: ast.expr, value: V, opaque_callee: bool) -> dict[str, V]:
@@ -69,10 +94,11 @@ def _expanded(cx: Lowering, st: State, e: ast.expr, value: V, opaque_callee: boo
         for key, entry in builtins_.entries_of(cx, st, value, e).items():
             out[str(key)] = entry.value
         return out
+    if isinstance(value, Choice):
+        a, b = _expanded(cx, st, e, value.then, True), _expanded(cx, st, e, value.other, True)
+        return {k: Choice(value.cond, a.get(k, Unbound(k)), b.get(k, Unbound(k))) for k in {**a, **b}}
     obj = cx.obj(st, value, e) if isinstance(value, Ref) else None
     if not isinstance(obj, DictObj) or obj.unknown:
-        if isinstance(value, Opaque):
-            return {}
         cx.refuse(e, "SEL901", f"{expr.describe(cx, st, value)} is expanded with `**`")
     return {
         str(k): x.value if cx.known_bool(x.present) is True else Choice(x.present, x.value, Unbound(str(k)))
@@ -165,7 +191,7 @@ def invoke(cx: Lowering, st: State, e: ast.expr, callee: V, args: tuple[V, ...],
 def operator(cx: Lowering, st: State, e: ast.expr, op: Op, left: V, right: V) -> V:
     """An operator on values that are not data."""
     if tensors.is_opaque(cx, st, left) or tensors.is_opaque(cx, st, right):
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     cx.refuse(e, "SEL901", f"this operator on {expr.describe(cx, st, left)} and {expr.describe(cx, st, right)} is not supported")
 
 
@@ -193,14 +219,28 @@ def opaque(
     cx: Lowering, st: State, e: ast.Call, callee: Opaque, args: tuple[V, ...], kwargs: dict[str, V], kernel: bool = False
 ) -> V:
     """A call that cannot be followed: a launch, unless it only asks a question."""
-    func = e.func.value if isinstance(e.func, ast.Subscript) else e.func
-    spelling = snippet(func)
+    spelling = snippet(e.func.value if kernel and isinstance(e.func, ast.Subscript) else e.func)
     for value in (*args, *kwargs.values()):
-        if isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
-            freeze(cx, st, value, e)
-    if kernel or launches.records(callee.text):
-        launches.launch(cx, st, e, spelling, callee.parameters, callee.constexprs, args, kwargs)
-    return Opaque(snippet(e), query=spelling)
+        _seen(cx, st, value, e)
+    if kernel or launches.is_launch(callee, e.func):
+        launches.launch(cx, st, e, spelling, callee, args, kwargs)
+    return Opaque(snippet(e), query=spelling, made=True)
+
+
+def _seen(cx: Lowering, st: State, value: V, e: ast.AST) -> None:
+    """Opaque code has seen a value, and everything in it."""
+    if isinstance(value, Choice):
+        _seen(cx, st, value.then, e)
+        _seen(cx, st, value.other, e)
+    elif isinstance(value, Tup):
+        for item in value.items:
+            _seen(cx, st, item, e)
+    elif isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
+        obj = cx.heap.get(st, value)
+        inner = obj.items if isinstance(obj, ListObj) else [x.value for x in obj.entries.values()] if isinstance(obj, DictObj) else []
+        freeze(cx, st, value, e)
+        for item in inner:
+            _seen(cx, st, item, e)
 
 
 def freeze(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> None:

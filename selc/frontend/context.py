@@ -16,7 +16,7 @@ from selc.frontend.values import Obj, Ref, V
 from selc.ir.absval import AbsVal, join, never_fails, of_domain, of_values, transfer
 from selc.ir.graph import Graph, Node
 from selc.ir.op import TABLE, Op
-from selc.ir.program import Guard, Mark, Site
+from selc.ir.program import Guard, Mark, SequenceInput, Site
 from selc.ir.value import Value
 
 if TYPE_CHECKING:
@@ -124,13 +124,18 @@ class Lowering:
         self.lambda_count = 0
         self.unknowns: dict[str, list[tuple[int, ...]]] = {}  # unknown call -> arguments of each
         self.launch_roles: dict[str, str] = {}  # recorded choice -> role
+        self.chosen_calls: list[object] = []  # calls whose callee depends on the path
+        self.kernel_homes: dict[str, str] = {}  # kernel -> module
         self.launch_places: dict[str, list[tuple[str, int, int]]] = {}
         self.record_inputs: list[tuple[str, str, Node]] = []  # (parameter, field, leaf)
         self.settings: dict[str, object] = {}  # knob -> initial setting
+        self.sequences: dict[str, SequenceInput] = {}
         self.offers: dict[str, tuple[Value, ...]] = {}  # variable -> values it may be pinned to besides
         self.span_override: Span | None = None
         self.failed = False
         self.current_exception = ""
+        self.set_later: dict[str, frozenset[str]] = {}  # class -> attributes that are state
+        self.settled: set[int] = set()  # shared objects of which what may change is forgotten
         self.enums: dict[str, Members] = {}  # by the kind of their symbols
         self.enum_bases: dict[tuple[str, str], tuple[str | None]] = {}
         self.change_counts: dict[str, int] = {}  # module-level container -> places that change it
@@ -271,6 +276,15 @@ class Lowering:
         self.register(key, base, kind, span, marked, st)
         return marked
 
+    def key_of(self, node: Node) -> str | None:
+        """The key of the site whose value a node is by itself."""
+        if node.op is Op.MARK and isinstance(node.attr, int):
+            return self._mark_keys[node.attr]
+        for key, number in self._site_numbers.items():
+            if number == node.site and any(m.node is node for m in self.sites[key].marks):
+                return key
+        return None
+
     def plan_of(self, function: ast.FunctionDef) -> Plan:
         """The site plan of a function, computed once."""
         known = self.plans.get(id(function))
@@ -407,6 +421,24 @@ class Lowering:
         st.heap[ref.oid] = obj
 
     # -- diagnostics -----------------------------------------------------------------------------
+
+    @contextmanager
+    def tentative(self) -> Iterator[None]:
+        """What is refused in here leaves no trace but `Refused`: the caller can do without."""
+        missing, sink, failed = dict(self.missing), self.sink, self.failed
+        self.sink, self.failed = Sink(), False
+        try:
+            yield
+            if self.failed:
+                raise Refused
+        except Refused:
+            self.missing = missing
+            self.sink = Sink()
+            raise
+        finally:
+            found, self.sink, self.failed = self.sink, sink, failed
+            for diagnostic in found:
+                sink.add(diagnostic)
 
     def refuse(self, node: ast.AST | Span, code: str, message: str, help: str = "", label: str = "") -> NoReturn:
         """Give up on this statement."""

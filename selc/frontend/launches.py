@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from selc.frontend import tensors
+from selc.frontend import access, names, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
-from selc.frontend.values import Choice, Opaque, Ref, Tup, Unbound, V
+from selc.frontend.values import Bound, Choice, Cls, External, Func, InstObj, ListObj, Opaque, Partial, Ref, Tup, Unbound, V
 from selc.ir.graph import Node
 from selc.ir.op import Op
+
+if TYPE_CHECKING:
+    from selc.frontend.source import ModuleSource
 
 SCOPE: Final = -2
 """The pseudo-scope of a state that holds what has been launched."""
 
 CALL: Final = "call"
+
+TENSOR: Final = "<tensor>"
+"""What stands for an argument that is no choice by itself, where paths pass different ones."""
 
 QUERIES: Final = ("is_", "has_", "get_", "supports_", "can_", "should_", "current_", "use_")
 """Opaque functions of these names answer questions; they launch nothing."""
@@ -32,7 +38,33 @@ QUIET: Final = frozenset({
 })  # fmt: skip
 """torch functions that build or describe tensors and compute nothing that a kernel choice would change."""
 
-KERNEL_OPTIONS: Final = frozenset({"num_warps", "num_stages", "num_ctas", "waves_per_eu", "matrix_instr_nonkdim", "kpack"})
+TENSOR_METHODS: Final = frozenset(
+    "T add add_ as_strided bfloat16 bool byte chunk clamp clamp_ clone contiguous copy_ cpu cuda data_ptr detach diff dim div div_ "
+    "element_size eq exp exp_ expand expand_as fill_ flatten float gather ge gt half index_copy_ index_fill_ index_select int item "
+    "le long lt masked_fill masked_fill_ masked_scatter_ mT mul mul_ narrow ndimension ne neg nelement new_empty new_full new_ones "
+    "new_tensor new_zeros nonzero numel numpy permute pin_memory pow reciprocal record_stream repeat repeat_interleave "
+    "requires_grad_ reshape resize_ roll rsqrt scatter scatter_ select set_ sigmoid sign size split split_with_sizes sqrt square "
+    "squeeze squeeze_ storage_offset stride sub sub_ swapaxes t t_ tanh tile to tolist transpose transpose_ tril triu type type_as "
+    "unbind unflatten unfold unsqueeze unsqueeze_ untyped_storage view view_as where zero_".split()
+)
+"""Methods of tensors that move, reshape or convert elements or work on each by itself: no launches."""
+
+
+# -- what is a launch, and of what ----------------------------------------------------------------------
+
+
+def is_query(name: str) -> bool:
+    """Whether a function of this name answers a question and launches nothing."""
+    return name.rpartition(".")[2].lstrip("_").startswith(QUERIES)
+
+
+def is_launch(callee: Opaque, func: ast.expr) -> bool:
+    """Whether calling something that cannot be followed is a launch."""
+    if callee.made:
+        if not isinstance(func, ast.Attribute):
+            return True
+        return func.attr not in TENSOR_METHODS and not func.attr.startswith(QUERIES)
+    return records(callee.text)
 
 
 def records(name: str) -> bool:
@@ -43,36 +75,152 @@ def records(name: str) -> bool:
     return not (name.startswith("torch.") and (last in QUIET or name in tensors.ALLOCATORS or name in tensors.LIKE))
 
 
+def definition(node: ast.FunctionDef | ast.Lambda, qualname: str, home: str) -> Opaque:
+    """A function that is not followed, with what its definition says of its parameters."""
+    every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    constexprs = frozenset(a.arg for a in every if a.annotation is not None and "constexpr" in ast.unparse(a.annotation))
+    return Opaque(qualname, tuple(a.arg for a in every), constexprs, home=home)
+
+
+def is_kernel(value: V) -> bool:
+    """Whether `value[grid](...)` is a launch."""
+    if isinstance(value, Choice):
+        return is_kernel(value.then) and is_kernel(value.other)
+    return isinstance(value, (Opaque, Func, External)) and value != External("os.environ")
+
+
+def kernels(value: V) -> V:
+    """The kernels that a value may be."""
+    if isinstance(value, Choice):
+        return Choice(value.cond, kernels(value.then), kernels(value.other))
+    if isinstance(value, Func):
+        return definition(value.node, value.qualname, value.module.module_name)
+    return Opaque(value.name) if isinstance(value, External) else value
+
+
+def stated(cx: Lowering, st: State, func: ast.expr) -> Opaque:
+    """The callee of a call that the facts declare to be the kernel, its parameters read where it is defined."""
+    text = snippet(func.value if isinstance(func, ast.Subscript) else func)
+    if isinstance(func, ast.Subscript):
+        func = func.value
+    node, bound = _method(cx, st, func)
+    if node is None:
+        name = names.qualified(cx, st, func)
+        node = None if name is None else _defined(cx, names.origin(cx, name))
+    if node is None:
+        return Opaque(text)
+    known = definition(node, text, "")
+    skip = 1 if bound and known.parameters else 0
+    return Opaque(text, known.parameters[skip:], known.constexprs)
+
+
+def _method(cx: Lowering, st: State, func: ast.expr) -> tuple[ast.FunctionDef | None, bool]:
+    """The method of a local object that a call names, and whether its first parameter is bound."""
+    if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
+        return None, False
+    owner = names.local_value(cx, st, func.value.id)
+    if not isinstance(owner, Ref):
+        return None, False
+    obj = cx.heap.get(st, owner)
+    if not isinstance(obj, InstObj) or obj.cls is None:
+        return None, False
+    member = access.class_member(cx, st, obj.cls, func.attr)
+    if isinstance(member, Func) and isinstance(member.node, ast.FunctionDef):
+        return member.node, member.flavour != "static"
+    return None, False
+
+
+def _defined(cx: Lowering, name: str) -> ast.FunctionDef | None:
+    """The definition of a dotted name, if every definition of it has the same parameters."""
+    base, _, last = name.rpartition(".")
+    source = cx.finder.find(base) if base else None
+    found: list[ast.FunctionDef] = []
+    if source is not None:
+        found = [n for n in _top(source, last) if isinstance(n, ast.FunctionDef) and n.name == last]
+    elif base:
+        outer, _, cls = base.rpartition(".")
+        source = cx.finder.find(outer) if outer else None
+        if source is not None:
+            for node in _top(source, cls):
+                if isinstance(node, ast.ClassDef) and node.name == cls:
+                    found += [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == last]
+            found = [_unbound(n) for n in found]
+    if not found or len({ast.dump(n.args) for n in found}) > 1:
+        return None
+    return found[0]
+
+
+def _top(source: ModuleSource, name: str) -> list[ast.stmt]:
+    """Statements of a module, also those inside `if` and `try`, that may define a name."""
+    todo: list[ast.stmt] = [n for s in source.segments_binding(name) for n in source.parse(s)]
+    out: list[ast.stmt] = []
+    while todo:
+        node = todo.pop()
+        out.append(node)
+        if isinstance(node, (ast.If, ast.Try)):
+            handlers = [h.body for h in node.handlers] if isinstance(node, ast.Try) else []
+            todo += [n for part in (node.body, node.orelse, *handlers) for n in part]
+    return out
+
+
+def _unbound(node: ast.FunctionDef) -> ast.FunctionDef:
+    """A method as it is called through its class: a class method without its first parameter."""
+    if any(ast.unparse(d).rpartition(".")[2] == "classmethod" for d in node.decorator_list):
+        rest = ast.arguments(
+            node.args.posonlyargs, node.args.args[1:], node.args.vararg, node.args.kwonlyargs,
+            node.args.kw_defaults, node.args.kwarg, node.args.defaults,
+        )  # fmt: skip
+        return ast.FunctionDef(node.name, rest, node.body, [], None)
+    return node
+
+
+# -- recording ----------------------------------------------------------------------------------------------
+
+
 def launch(
-    cx: Lowering, st: State, e: ast.Call, spelling: str, parameters: tuple[str, ...], constexprs: frozenset[str],
-    args: tuple[V, ...], kwargs: Mapping[str, V],
-) -> V:  # fmt: skip
+    cx: Lowering, st: State, e: ast.Call, spelling: str, callee: Opaque, args: tuple[V, ...], kwargs: Mapping[str, V]
+) -> None:
     """Note a launch on this path; its result cannot be seen."""
     name = _name(cx, e, spelling)
-    before = st.scopes.setdefault(SCOPE, {}).get(CALL)
-    text = cx.graph.const(spelling)
-    if isinstance(before, Node):
-        text = cx.graph.fold(Op.ADD, before, cx.graph.const(" + " + spelling))
-    elif isinstance(before, Choice):
-        text = _after(cx, before, spelling)
-    st.scopes[SCOPE][CALL] = text
-    cx.launch_roles.setdefault(CALL, "bits")
+    parameters, constexprs = callee.parameters, callee.constexprs
+    note(cx, st, _taken(cx, callee) if e in cx.chosen_calls else spelling)
     for i, value in enumerate(args):
         key = parameters[i] if i < len(parameters) else f"[{i}]"
         _argument(cx, st, name, key, value, "bits" if key in constexprs else "aux")
     for key, value in kwargs.items():
         plain = key in parameters and key not in constexprs and bool(constexprs)
         _argument(cx, st, name, key, value, "aux" if plain else "bits")
-    return Opaque(snippet(e))
 
 
-def _after(cx: Lowering, before: V, spelling: str) -> Node:
+def note(cx: Lowering, st: State, text: str) -> None:
+    """Add a callee to those that this path has taken."""
+    known = st.scopes.setdefault(SCOPE, {})
+    known[CALL] = _after(cx, known.get(CALL), text)
+    cx.launch_roles.setdefault(CALL, "bits")
+
+
+def _taken(cx: Lowering, callee: Opaque) -> str:
+    """A name for a callee that its source text at the call does not tell."""
+    if cx.kernel_homes.setdefault(callee.text, callee.home) == callee.home:
+        return callee.text
+    return f"{callee.home}.{callee.text}"
+
+
+def _after(cx: Lowering, before: V | None, text: str) -> V:
     """The callees so far, and one more."""
     if isinstance(before, Choice):
-        return cx.graph.select(before.cond, _after(cx, before.then, spelling), _after(cx, before.other, spelling))
-    if isinstance(before, Node):
-        return cx.graph.fold(Op.ADD, before, cx.graph.const(" + " + spelling))
-    return cx.graph.const(spelling)
+        return Choice(before.cond, _after(cx, before.then, text), _after(cx, before.other, text))
+    return _extended(cx, before, text, {}) if isinstance(before, Node) else cx.graph.const(text)
+
+
+def _extended(cx: Lowering, before: Node, text: str, done: dict[int, Node]) -> Node:
+    if before.id not in done:
+        if before.op is Op.SELECT:
+            cond, a, b = before.args
+            done[before.id] = cx.graph.select(cond, _extended(cx, a, text, done), _extended(cx, b, text, done))
+        else:
+            done[before.id] = cx.graph.fold(Op.ADD, before, cx.graph.const(" + " + text))
+    return done[before.id]
 
 
 def _name(cx: Lowering, e: ast.Call, spelling: str) -> str:
@@ -87,43 +235,99 @@ def _name(cx: Lowering, e: ast.Call, spelling: str) -> str:
 
 def _argument(cx: Lowering, st: State, name: str, key: str, value: V, role: str) -> None:
     point = f"{name}{key}" if key.startswith("[") else f"{name}.{key}"
-    found = _choice(cx, st, value)
-    if found is None:
+    if not _is_choice(cx, st, value):
         return
-    st.scopes[SCOPE][point] = found
+    st.scopes[SCOPE][point] = _choice(cx, st, value, [])
     if cx.launch_roles.get(point) != "bits":
         cx.launch_roles[point] = role
 
 
-def _choice(cx: Lowering, st: State, value: V) -> V | None:
-    """An argument as a choice, None if it is none: a tensor, a function, something opaque."""
-    if isinstance(value, (Node, Unbound)):
-        return value
-    if isinstance(value, Tup):
-        parts = [_choice(cx, st, v) for v in value.items]
-        nodes = [p for p in parts if isinstance(p, Node)]
-        return cx.graph.fold(Op.TUPLE, *nodes) if len(nodes) == len(parts) and nodes else None
+def _is_choice(cx: Lowering, st: State, value: V) -> bool:
+    """Whether an argument is one: numbers and names are, a tensor is only where paths pass different ones."""
     if isinstance(value, Choice):
-        a, b = _choice(cx, st, value.then), _choice(cx, st, value.other)
-        if a is None and b is None:
-            return None
-        text = cx.graph.const("<tensor>")
-        return Choice(value.cond, text if a is None else a, text if b is None else b)
-    if isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
-        from selc.frontend.values import ListObj
+        passed = [v for v in _leaves(value) if not isinstance(v, Unbound)]
+        return len({_identity(v) for v in passed}) > 1 or any(_is_choice(cx, st, v) for v in passed)
+    if isinstance(value, (Node, Unbound)):
+        return True
+    if isinstance(value, (External, Func, Cls, Bound)):
+        return True
+    if isinstance(value, Opaque):
+        return not value.made
+    if isinstance(value, Partial):
+        return True
+    items = _items(cx, st, value)
+    return items is not None and all(_is_choice(cx, st, v) for v in items)
 
+
+def _leaves(value: V) -> list[V]:
+    return [*_leaves(value.then), *_leaves(value.other)] if isinstance(value, Choice) else [value]
+
+
+def _identity(value: V) -> object:
+    return value if isinstance(value, (Ref, Opaque, External)) else id(value)
+
+
+def _items(cx: Lowering, st: State, value: V) -> tuple[V, ...] | None:
+    """The elements of a tuple or list."""
+    if isinstance(value, Tup):
+        return value.items
+    if isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
         obj = cx.heap.get(st, value)
         if isinstance(obj, ListObj) and not obj.unknown:
-            return _choice(cx, st, Tup(obj.items))
+            return obj.items
     return None
+
+
+def _choice(cx: Lowering, st: State, value: V, seen: list[object]) -> V:
+    """An argument as a scalar; what is none is numbered in the order of the paths."""
+    match value:
+        case Node() | Unbound():
+            return value
+        case Choice():
+            return Choice(value.cond, _choice(cx, st, value.then, seen), _choice(cx, st, value.other, seen))
+        case External():
+            return cx.graph.const(value.name)
+        case Func() | Cls():
+            return cx.graph.const(value.qualname)
+        case Bound():
+            return cx.graph.const(value.func.qualname)
+        case Opaque() if not value.made:
+            return cx.graph.const(value.text)
+        case _:
+            pass
+    items = _items(cx, st, value)
+    if items is not None:
+        nodes = [_choice(cx, st, v, seen) for v in items]
+        if all(isinstance(n, Node) for n in nodes):
+            return cx.graph.fold(Op.TUPLE, *[n for n in nodes if isinstance(n, Node)])
+        if len(nodes) and any(isinstance(n, Choice) for n in nodes):
+            return cx.graph.fold(Op.TUPLE, *[_null(cx, n) for n in nodes])
+    identity = _identity(value)
+    if identity not in seen:
+        seen.append(identity)
+    n = seen.index(identity)
+    return cx.graph.const(TENSOR if n == 0 else f"<tensor#{n + 1}>")
 
 
 def assigned(cx: Lowering, st: State, point: str, value: V) -> None:
     """An attribute of an object that outlives the call is a choice too."""
-    found = _choice(cx, st, value)
-    if found is not None:
-        st.scopes.setdefault(SCOPE, {})[point] = found
-        cx.launch_roles[point] = "bits"
+    if not _is_choice(cx, st, value):
+        return
+    st.scopes.setdefault(SCOPE, {})[point] = _choice(cx, st, value, [])
+    cx.launch_roles[point] = "bits"
+
+
+def site_of(cx: Lowering, value: Node) -> str | None:
+    """The key of the site whose value a choice is: the variable it names, else the expression."""
+    keys: set[str | None] = set()
+    todo = [value]
+    while todo:
+        node = todo.pop()
+        if node.op is Op.SELECT and not node.site:
+            todo += node.args[1:]
+        else:
+            keys.add(cx.key_of(node))
+    return keys.pop() if len(keys) == 1 else None
 
 
 def points(cx: Lowering, st: State) -> dict[str, Node]:

@@ -17,14 +17,14 @@ from collections.abc import Sequence
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
 from selc.diag.span import Span
 from selc.diag.suggest import did_you_mean
-from selc.frontend import access, bind, dsl, expr, launches, literals, names, points, stmt
+from selc.frontend import access, bind, dsl, expr, launches, literals, names, points, sequences, stmt
 from selc.frontend.context import Frame, Lowering, span_of
 from selc.frontend.facts import Expr, Facts
 from selc.frontend.modules import ModuleFinder
 from selc.frontend.sites import Instance, suffixes
 from selc.frontend.source import ModuleSource
 from selc.frontend.state import State
-from selc.frontend.values import Cls, Func, InstObj, Poison, Ref, V
+from selc.frontend.values import Cls, Func, InstObj, Poison, Ref, Seq, V
 from selc.ir.absval import ANY, AbsVal, join, of_values
 from selc.ir.graph import Node
 from selc.ir.op import TooWide
@@ -113,6 +113,7 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
 
     roles = points.roles(cx, list(flat), points.annotated_roles(cx, st, node.returns, resolve))
     _facts_guards(cx, st, bound, value, flat, node)
+    sequences.relate(cx)
     naming = _names(cx)
     sites = {naming[key]: site for key, site in cx.sites.items() if key in naming}
     for name, site in sites.items():
@@ -129,6 +130,7 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
         offers=_offers(cx, sites, naming), settings=cx.settings, facts=_read_facts(cx),
         sources={**cx.finder.sources, **cx.sources, **cx.facts.sources},
         parameters={n: n for n in cx.graph.inputs},
+        sequences={k: s for k, s in cx.sequences.items() if s.aggregates},
     )  # fmt: skip
     if program.scope == "request":
         program.assumptions.append("each choice is applied to one request (scope: request)")
@@ -232,6 +234,7 @@ def _facts_guards(cx: Lowering, st: State, bound: dict[str, V], value: V, flat: 
     scope = cx.frame.scope
     known: dict[str, V] = {k: literals.from_python(cx, None, v) for k, v in cx.facts.facts.items()}
     known.update({k: cx.graph.input(k, i.kind, i.domain) for k, i in cx.graph.inputs.items()})
+    known.update({k: Seq(k, False) for k in cx.sequences})
     st.scopes[scope] = known
     for kind, listed in (("assume", cx.facts.assume), ("require", cx.facts.require)):
         for text in listed:
@@ -285,6 +288,9 @@ def _points(
     for name, node in flat.items():
         bases = [*sorted(named.get(name, ())), *[f"{r}.{name}" for r in sorted(records)]]
         found = [root[b] for b in bases if b in root and sites[root[b]].kind != "parameter"]
+        if not found and name in cx.launch_roles:
+            key = launches.site_of(cx, node)
+            found = [naming[key]] if key in naming and cx.sites[key].kind != "parameter" else []
         out.append(Point(name, roles[name], node, tuple(found)))
     return out
 

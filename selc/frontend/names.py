@@ -6,6 +6,7 @@ import ast
 import builtins
 import re
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from selc.diag.diagnostic import Refused
@@ -57,6 +58,16 @@ def load(cx: Lowering, st: State, e: ast.Name) -> V:
         return External("builtins." + name)
     cx.refuse(e, "SEL904", f"`{name}` is not defined in this function or its module",
               help="check the spelling, or state it under `globals:` or `functions:`")  # fmt: skip
+
+
+def local_value(cx: Lowering, st: State, name: str) -> V | None:
+    """What a local variable holds, None if the name is not one."""
+    scope: int | None = cx.frame.scope
+    while scope is not None:
+        if name in st.scopes.get(scope, {}):
+            return st.scopes[scope][name]
+        scope = cx.parents.get(scope)
+    return None
 
 
 def store(cx: Lowering, st: State, name: str, value: V) -> None:
@@ -142,6 +153,9 @@ def _module_value(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> 
         cx.evaluating.discard(qualified)
     if isinstance(value, Ref):
         _mark_state(cx, module, name, value, {s.first_line for s in segments})
+    from selc.frontend import attributes
+
+    attributes.settle(cx, value, module.text, name)
     return value
 
 
@@ -267,10 +281,9 @@ def dotted(cx: Lowering, target: str, e: ast.AST) -> V:
     source = cx.finder.find(base) if base else None
     if source is None:
         return Opaque(target)
-    try:
+    value: V | None = None
+    with suppress(Refused), cx.tentative():
         value = module_value(cx, State(cx.true), source, last, e)
-    except Refused:
-        value = None
     if value is not None:
         return value
     # Engines import their compilers behind a guard and hand them on under their own name.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins as py
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from selc.diag.diagnostic import Refused
 from selc.diag.span import Span
-from selc.frontend import access, builtins_, calls, expr, library, names
+from selc.frontend import access, builtins_, calls, expr, launches, library, names
 from selc.frontend.context import MAX_UNROLL, Cascade, Exit, Frame, Handler, Loop, Lowering, snippet
 from selc.frontend.sites import stores
 from selc.frontend.state import State
@@ -109,7 +109,7 @@ def function(
         elif name == "selection" or name in names.TRANSPARENT:
             continue
         else:
-            return _kernel(node, qualname)
+            return launches.definition(node, qualname, module.module_name)
     if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(node)):
         return Opaque(qualname)
     cx.keep.append(node)
@@ -119,18 +119,12 @@ def function(
     return Func(node, module, qualname, scope, defaults, kw, cls, flavour, cached)
 
 
-def _kernel(node: ast.FunctionDef, qualname: str) -> Opaque:
-    """A function that a decorator turns into something else: a kernel, a custom op."""
-    every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    constexprs = frozenset(a.arg for a in every if a.annotation is not None and "constexpr" in ast.unparse(a.annotation))
-    return Opaque(qualname, tuple(a.arg for a in every), constexprs)
-
-
 def _default(cx: Lowering, st: State, e: ast.expr) -> V:
     try:
-        value = expr.lower(cx, st, e)
+        with cx.tentative():
+            value = expr.lower(cx, st, e)
     except Refused:
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     share(cx, st, value, "a default value is shared between calls")
     return value
 
@@ -185,11 +179,11 @@ def run_module(cx: Lowering, module: ModuleSource, segments: Sequence[Segment], 
     return value
 
 
-def run_class_value(cx: Lowering, cls: Cls, e: ast.expr) -> V:
-    """An expression of a class body, evaluated at module level."""
+def run_class_value(cx: Lowering, cls: Cls, e: ast.expr, bound: Mapping[str, V] | None = None) -> V:
+    """An expression of a class body, evaluated at module level; `bound` are names of the body."""
     frame = names.module_frame(cx, cls.module)
     st = State(cx.true)
-    st.scopes[frame.scope] = {}
+    st.scopes[frame.scope] = dict(bound or {})
     cx.frames.append(frame)
     conds, bases, handlers = cx.conds, cx.bases, cx.handlers
     cx.conds, cx.bases, cx.handlers = [], [cx.true], []

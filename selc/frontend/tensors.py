@@ -39,7 +39,7 @@ def tensor(cx: Lowering, st: State | None, shape: Sequence[Node], dtype: Node, d
 def device_of(cx: Lowering, name: str | None) -> V:
     """A torch.device, by name (`cuda`, `cuda:0`, `cpu`)."""
     if name is None:
-        return Opaque("device")
+        return Opaque("device", made=True)
     kind, _, index = name.partition(":")
     fields = {
         "type": Entry(cx.true, cx.graph.const(kind)),
@@ -139,7 +139,7 @@ def attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str) -> V:
         obj = cx.heap.get(st, device) if isinstance(device, Ref) else None
         if isinstance(obj, InstObj):
             return cx.op(st, e, Op.EQ, expr.as_node(cx, st, obj.fields["type"].value, e), cx.graph.const(name[3:]))
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     size = item_size(cx, dtype)
     if name == "itemsize" and size is not None:
         return cx.graph.const(size)
@@ -149,7 +149,7 @@ def attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str) -> V:
         return _transposed(cx, st, ref, 0, 1)
     if name in _METHODS or name in _SAME_SHAPE:
         return Method(ref, name)
-    return Opaque(snippet(e))
+    return Opaque(snippet(e), made=True)
 
 
 def contiguous_strides(cx: Lowering, shape: Sequence[Node]) -> tuple[Node, ...]:
@@ -165,7 +165,7 @@ def method(cx: Lowering, st: State, e: ast.Call, ref: Ref, name: str, args: tupl
     if name in _SAME_SHAPE:
         shape, dtype, device, strides = parts(cx, st, ref)
         return tensor(cx, st, shape, dtype, device, None if name in ("contiguous", "clone") else strides)
-    return Opaque(snippet(e))
+    return Opaque(snippet(e), made=True)
 
 
 _SAME_SHAPE: Final = frozenset({"contiguous", "clone", "detach", "cuda", "zero_", "fill_", "copy_", "requires_grad_"})
@@ -190,7 +190,7 @@ def _size_method(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, 
     if not given:
         return Tup(shape)
     axis = _axis(cx, st, e, given[0], len(shape))
-    return Opaque(snippet(e)) if axis is None else shape[axis]
+    return Opaque(snippet(e), made=True) if axis is None else shape[axis]
 
 
 def _stride(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
@@ -200,7 +200,7 @@ def _stride(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...],
     if not given:
         return Tup(known)
     axis = _axis(cx, st, e, given[0], len(shape))
-    return Opaque(snippet(e)) if axis is None else known[axis]
+    return Opaque(snippet(e), made=True) if axis is None else known[axis]
 
 
 def _numel(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
@@ -213,7 +213,7 @@ def _dim(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kw
 
 def _element_size(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     size = item_size(cx, parts(cx, st, ref)[1])
-    return Opaque(snippet(e)) if size is None else cx.graph.const(size)
+    return Opaque(snippet(e), made=True) if size is None else cx.graph.const(size)
 
 
 def _is_contiguous(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
@@ -222,7 +222,7 @@ def _is_contiguous(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V
     if strides is None:
         return cx.true
     if args or kwargs:
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     one = cx.graph.const(1)
     out = cx.true
     for size, have, want in zip(shape, strides, contiguous_strides(cx, shape), strict=True):
@@ -248,14 +248,14 @@ def _transposed(cx: Lowering, st: State, ref: Ref, i: int, j: int) -> Ref:
 
 
 def _t(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    return _transposed(cx, st, ref, 0, 1) if len(parts(cx, st, ref)[0]) == 2 else Opaque(snippet(e))
+    return _transposed(cx, st, ref, 0, 1) if len(parts(cx, st, ref)[0]) == 2 else Opaque(snippet(e), made=True)
 
 
 def _transpose(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     rank = len(parts(cx, st, ref)[0])
     axes = [_axis(cx, st, e, a, rank) for a in args]
     if len(axes) != 2 or axes[0] is None or axes[1] is None:
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     return _transposed(cx, st, ref, axes[0], axes[1])
 
 
@@ -265,14 +265,14 @@ def _view(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], k
     given = args[0].items if len(args) == 1 and isinstance(args[0], Tup) else args
     for a in given:
         if not isinstance(a, Node) or not cx.abs(a).is_integral:
-            return Opaque(snippet(e))
+            return Opaque(snippet(e), made=True)
         sizes.append(a)
     known = [cx.known(s) for s in sizes]
     holes = [i for i, k in enumerate(known) if k is not None and k[0] == -1]
     if any(k is None and (cx.abs(s).lo is None or (cx.abs(s).lo or 0) < 0) for k, s in zip(known, sizes, strict=True)) or len(holes) > 1:
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     if strides is not None:
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     total = product(cx, shape)
     if holes:
         rest = product(cx, [s for i, s in enumerate(sizes) if i != holes[0]])
@@ -304,14 +304,14 @@ def _unsqueeze(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ..
     shape, dtype, device, strides = parts(cx, st, ref)
     axis = _axis(cx, st, e, (args or tuple(kwargs.values()))[0], len(shape) + 1)
     if axis is None or strides is not None:
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     return tensor(cx, st, [*shape[:axis], cx.graph.const(1), *shape[axis:]], dtype, device, None)
 
 
 def _flatten(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     shape, dtype, device, strides = parts(cx, st, ref)
     if args or kwargs or strides is not None:
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     return tensor(cx, st, [product(cx, shape)], dtype, device, None)
 
 
@@ -336,7 +336,7 @@ def allocate(cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...
     if name in LIKE:
         source = args[0] if args else kwargs.get("input")
         if not isinstance(source, Ref) or not is_tensor(cx, st, source):
-            return Opaque(snippet(e))
+            return Opaque(snippet(e), made=True)
         shape, own, device, _ = parts(cx, st, source)
         return tensor(cx, st, shape, dtype if isinstance(dtype, Node) else own, kwargs.get("device", device), None)
     size = kwargs.get("size", args[0] if args else None)
@@ -351,5 +351,5 @@ def allocate(cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...
         sizes = args if name != "torch.full" else args[:1]
     nodes = [s for s in sizes if isinstance(s, Node)]
     if len(nodes) < len(sizes) or not isinstance(dtype, Node):
-        return Opaque(snippet(e))
-    return tensor(cx, st, nodes, dtype, kwargs.get("device", Opaque("device")), None)
+        return Opaque(snippet(e), made=True)
+    return tensor(cx, st, nodes, dtype, kwargs.get("device", Opaque("device", made=True)), None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, Union
 
 from selc.ir.graph import Node
+from selc.ir.op import Op
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,19 +139,39 @@ class Poison:
 class Opaque:
     """Something selc does not model; it may be passed around but not looked into.
 
-    `parameters` and `constexprs` are those of a kernel whose definition was found; `query` is the
-    callee of a call whose answer is not known.
+    `parameters` and `constexprs` are those of a kernel whose definition was found, `home` its module;
+    `query` is the callee of a call whose answer is not known; `made` tells a value that an
+    expression gave from what a name of a module stands for.
     """
 
     text: str
     parameters: tuple[str, ...] = ()
     constexprs: frozenset[str] = frozenset()
     query: str = ""
+    made: bool = False
+    home: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seq:
+    """A sequence of the batch by its input's name. `array`: whether it compares element by element."""
+
+    name: str
+    array: bool | None = None  # None: not known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mask:
+    """An array of bools: every element of a sequence compared with a number."""
+
+    seq: Seq
+    op: Op
+    other: Node
 
 
 V: TypeAlias = Union[
     Node, Tup, Ref, Func, Cls, Bound, Method, Partial, ModuleV, External, FileV, Choice, Raised,
-    Unbound, Poison, Opaque,
+    Unbound, Poison, Opaque, Seq, Mask,
 ]  # fmt: skip
 
 
