@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from selc.frontend import access, calls, enums, expr, names, tensors
+from selc.frontend import access, calls, enums, expr, names, sequences, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -17,9 +17,11 @@ from selc.frontend.values import (
     Func,
     InstObj,
     ListObj,
+    Mask,
     Opaque,
     Raised,
     Ref,
+    Seq,
     Tup,
     V,
 )
@@ -188,6 +190,8 @@ Rule = Callable[[Lowering, State, ast.Call, tuple[V, ...], dict[str, V]], V]
 def _extremum(largest: bool) -> Rule:
     def rule(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
         op2, op1 = (Op.MAX2, Op.MAX) if largest else (Op.MIN2, Op.MIN)
+        if len(args) == 1 and isinstance(args[0], Seq) and not kwargs:
+            return sequences.aggregate(cx, st, e, args[0], "max" if largest else "min")
         if len(args) == 1 and isinstance(args[0], Node) and "key" not in kwargs and "default" not in kwargs:
             return cx.op(st, e, op1, args[0])
         if len(args) == 1 and isinstance(args[0], Choice):
@@ -227,6 +231,8 @@ def _by_key(cx: Lowering, st: State, e: ast.Call, items: tuple[V, ...], keys: li
 
 
 def _sum(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    if isinstance(args[0], Seq) and len(args) == 1 and not kwargs:
+        return sequences.aggregate(cx, st, e, args[0], "sum")
     if isinstance(args[0], Node) and len(args) == 1 and not kwargs and cx.known(args[0]) is None:
         return cx.op(st, e, Op.SUM, args[0])
     start = args[1] if len(args) > 1 else kwargs.get("start", cx.graph.const(0))
@@ -238,11 +244,13 @@ def _sum(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict
 
 def _len(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     value = args[0]
+    if isinstance(value, Seq):
+        return sequences.aggregate(cx, st, e, value, "len")
     if isinstance(value, Ref) and tensors.is_tensor(cx, st, value):
         shape = tensors.parts(cx, st, value)[0]
         return shape[0] if shape else cx.graph.add(Op.FAIL)
     if isinstance(value, Opaque):
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     if isinstance(value, Choice):
         return expr.each(cx, st, value, lambda s, v: _len(cx, s, e, (v,), {}))
     if isinstance(value, Node):
@@ -397,6 +405,8 @@ def _sorted(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: d
 
 def _any_all(existential: bool) -> Rule:
     def rule(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+        if isinstance(args[0], Seq):
+            return sequences.aggregate(cx, st, e, args[0], "any" if existential else "all")
         if isinstance(args[0], Node) and cx.known(args[0]) is None:
             return cx.op(st, e, Op.ANY if existential else Op.ALL, args[0])
         out = cx.false
@@ -500,6 +510,12 @@ def _hasattr(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: 
                 return obj.fields[str(name[0])].present
             if obj.cls is not None and not obj.frozen:
                 return cx.graph.const(access.class_member(cx, st, obj.cls, str(name[0])) is not None)
+    if name is not None and isinstance(value, Node):
+        found = enums.of(cx, value)
+        if cx.abs(value).kinds <= {"none"}:
+            return cx.graph.const(hasattr(None, str(name[0])))
+        if found is not None and access.class_member(cx, st, found.cls, str(name[0])) is not None:
+            return cx.true
     if name is not None and isinstance(value, Cls):
         return cx.graph.const(access.class_member(cx, st, value, str(name[0])) is not None)
     cx.need(e, f'functions:\n  "{snippet(e)}": ...', f"`{snippet(e)}` is not known before serving")
@@ -551,6 +567,8 @@ def method(
 ) -> V:
     """A method of a built-in type."""
     assert isinstance(e, ast.Call)
+    if isinstance(self, Mask) and name in ("any", "all") and not (args or kwargs):
+        return sequences.quantified(cx, st, e, self, name == "all")
     if isinstance(self, Node):
         return _node_method(cx, st, e, self, name, args)
     if isinstance(self, Ref):

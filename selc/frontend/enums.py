@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -88,6 +89,7 @@ def _members(cx: Lowering, cls: Cls, kind: str) -> Members:
     symbols: dict[str, Symbol] = {}
     values: dict[Symbol, Value] = {}
     given: list[Value] = []
+    raw: dict[str, V] = {}  # in the class body, a member's name is its plain value
     for item in cls.node.body:
         if isinstance(item, ast.FunctionDef) and item.name == "_generate_next_value_":
             cx.refuse(item, "SEL901", f"the members of `{cls.qualname}` are numbered by code of its own")
@@ -98,9 +100,10 @@ def _members(cx: Lowering, cls: Cls, kind: str) -> Members:
                 cx.refuse(item, "SEL901", f"this definition in the Enum `{cls.qualname}` is not supported")
             if target.id.startswith("_"):
                 continue
-            value = _value(cx, cls, item.value, target.id, mixin, given)
+            value = _value(cx, cls, item.value, target.id, mixin, given, raw)
             if value is not None:
                 given.append(value[0])
+                raw[target.id] = cx.graph.const(value[0])
             first = None if value is None else next((s for s, v in values.items() if v == value[0]), None)
             symbol = first or Symbol(kind, f"{cls.qualname.rpartition('.')[2]}.{target.id}")
             symbols[target.id] = symbol
@@ -111,7 +114,9 @@ def _members(cx: Lowering, cls: Cls, kind: str) -> Members:
     return Members(cls, mixin, symbols, values)
 
 
-def _value(cx: Lowering, cls: Cls, e: ast.expr, name: str, mixin: str, given: list[Value]) -> tuple[Value] | None:
+def _value(
+    cx: Lowering, cls: Cls, e: ast.expr, name: str, mixin: str, given: list[Value], raw: Mapping[str, V]
+) -> tuple[Value] | None:
     """The constant value of a member; None where it has none that selc knows."""
     from selc.frontend import expr, stmt
 
@@ -123,7 +128,7 @@ def _value(cx: Lowering, cls: Cls, e: ast.expr, name: str, mixin: str, given: li
             cx.refuse(e, "SEL901", f"what `auto()` gives here in `{cls.qualname}` depends on the version of Python")
         return (numbers[-1] + 1 if numbers else 1,)
     try:
-        value = stmt.run_class_value(cx, cls, e)
+        value = stmt.run_class_value(cx, cls, e, raw)
         node = expr.as_node(cx, State(cx.true), value, e)
     except Refused:
         return None

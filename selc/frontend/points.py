@@ -13,15 +13,21 @@ from selc.frontend.dsl import annotation
 from selc.frontend.literals import FROM_FACTS
 from selc.frontend.sites import Plan, _own_statements
 from selc.frontend.state import State
-from selc.frontend.values import Choice, Cls, DictObj, Entry, InstObj, ListObj, Ref, Tup, V
+from selc.frontend.values import Choice, Cls, DictObj, Entry, Func, InstObj, ListObj, Ref, Tup, V
 from selc.ir.graph import Node
 from selc.ir.op import Op
+from selc.ir.value import Symbol
 
 
 def flatten(cx: Lowering, st: State, value: V, prefix: str, whole: frozenset[str], e: ast.AST) -> dict[str, Node]:
     """Every field of a returned value, by name; a field that may be absent is null there."""
     name = prefix or "result"
+    if isinstance(value, (Cls, Func)):
+        return {name: cx.graph.const(Symbol("class" if isinstance(value, Cls) else "function", value.qualname))}
     if name in whole and not isinstance(value, Node) and (prefix or not _has_field(cx, st, value, name, e)):
+        if isinstance(value, Choice):
+            a, b = (flatten(cx, st, v, prefix, whole, e)[name] for v in (value.then, value.other))
+            return {name: cx.graph.select(value.cond, a, b)}
         return {name: expr.as_node(cx, st, _plain(cx, st, value, e), e)}
     if isinstance(value, Node):
         return {prefix or "result": value}

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from selc.diag.diagnostic import Refused, Sink
@@ -65,6 +66,8 @@ def shown(value: Any) -> Any:
         return ("symbol", f"{type(value).__name__}.{value.name}")
     if isinstance(value, Symbol):
         return ("symbol", value.name)
+    if isinstance(value, (type, FunctionType)):
+        return ("symbol", value.__qualname__)
     if isinstance(value, (tuple, list)):
         return tuple(shown(v) for v in value)
     return (type(value).__name__, value)
