@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from selc.diag.diagnostic import Diagnostic, Refused
-from selc.frontend import dsl, literals, names, tensors
+from selc.frontend import dsl, literals, names, sequences, tensors
 from selc.frontend.context import Lowering, span_of
 from selc.frontend.facts import InputDecl
 from selc.frontend.state import State
-from selc.frontend.values import Cls, DictObj, Entry, Func, InstObj, Poison, Tup, V
+from selc.frontend.values import Cls, DictObj, Entry, Func, InstObj, Poison, Seq, Tup, V
 from selc.ir.domain import Domain
 from selc.ir.graph import Node
 
@@ -36,6 +36,8 @@ def bind(cx: Lowering, st: State, func: Func) -> dict[str, V]:
             continue
         kind, _, _ = dsl.annotation(a.annotation)
         value = _value(cx, st, a.arg, (a.arg,), kind, span)
+        if isinstance(value, Seq):
+            value = sequences.declare(cx, a.arg, cx.facts.inputs[a.arg], ast.unparse(a.annotation) if a.annotation else "")
         if value is None and a.arg == "self" and func.cls is not None:
             value = _self(cx, st, func.cls)
         if value is None and a.arg == "cls" and func.flavour == "class" and func.cls is not None:
@@ -143,7 +145,7 @@ def known_names(cx: Lowering) -> dict[str, V]:
     """Inputs and facts by name, for sizes and guards in facts files."""
     out: dict[str, V] = {k: literals.from_python(cx, None, v) for k, v in cx.facts.facts.items()}
     for name, decl in cx.facts.inputs.items():
-        if decl.length is None and decl.element is None and decl.kind:
+        if decl.kind:
             out[name] = declare(cx, name, decl, "")
     return out
 
@@ -196,8 +198,7 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotated: str) -> V:
         message = f"`{name}` is `{annotated}` in the program and `{decl.kind}` in the facts"
         raise Refused(Diagnostic("SEL911", message, decl.span, help="leave the kind out of the facts"))
     if decl.length is not None or decl.element is not None:
-        raise Refused(Diagnostic("SEL901", f"the sequence input `{name}` by length and element is not supported in this version",
-                                 decl.span, help="list the sequences it can be under `values:`"))  # fmt: skip
+        return sequences.declare(cx, name, decl, "")
     if decl.values is not None:
         values = tuple(literals.resolve(cx, v) for v in decl.values)
         if any(isinstance(v, dict) for v in decl.values):

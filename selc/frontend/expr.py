@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from selc.frontend import access, builtins_, calls, enums, names, tensors
+from selc.frontend import access, builtins_, calls, enums, names, sequences, tensors
 from selc.frontend.context import Cascade, Lowering, snippet
 from selc.frontend.literals import from_python
 from selc.frontend.state import State
@@ -18,11 +18,13 @@ from selc.frontend.values import (
     Func,
     InstObj,
     ListObj,
+    Mask,
     ModuleV,
     Opaque,
     Poison,
     Raised,
     Ref,
+    Seq,
     Tup,
     Unbound,
     V,
@@ -102,7 +104,9 @@ def truth(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
                 cx.refuse(e, "SEL901", f"the truth of an object with `{method}` is not supported")
         return cx.true
     needed(cx, e, value)
-    if isinstance(value, (Opaque, External)):
+    if isinstance(value, Seq) and value.array is False:
+        return cx.graph.fold(Op.NE, sequences.size(cx, value), cx.graph.const(0))
+    if isinstance(value, (Opaque, External, Seq, Mask)):
         cx.refuse(e, "SEL905", f"{describe(cx, st, value)} is used as a condition",
                   help="state what it is in the facts (`functions:`, `objects:` or `globals:`)")  # fmt: skip
     if isinstance(value, Poison):
@@ -134,6 +138,10 @@ def describe(cx: Lowering, st: State, value: V) -> str:
             return f"`{value.text}`, which selc cannot see into,"
         case Raised():
             return "an exception"
+        case Seq():
+            return f"`{value.name}`, a sequence of the batch,"
+        case Mask():
+            return "an array of bools"
         case _:
             return "this value"
 
@@ -351,6 +359,10 @@ def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right:
             return cx.graph.const(isinstance(op, ast.NotEq))
         if a[1] == b[1]:
             left, right = Tup(a[0]), Tup(b[0])
+    if isinstance(left, Seq) or isinstance(right, Seq):
+        mask = sequences.masked(cx, e, COMPARE[type(op)], left, right)
+        assert mask is not None
+        return mask
     equality = isinstance(op, (ast.Eq, ast.NotEq))
     if equality and not _is_data(left) and not _is_data(right):
         return _structural_equality(cx, st, e, left, right, isinstance(op, ast.NotEq))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from selc.frontend import expr, literals, names
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
-from selc.frontend.values import Choice, Cls, DictObj, External, FileV, Ref, V
+from selc.frontend.values import Choice, Cls, DictObj, External, FileV, Mask, Ref, V
 from selc.ir.graph import Node
 from selc.ir.op import Op
 from selc.ir.value import Symbol
@@ -249,7 +249,21 @@ def _logger(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: d
     return External("selc.logger")
 
 
+def _mask(universal: bool) -> Model:
+    """numpy.all, torch.any and so on, of a sequence compared with a number."""
+
+    def model(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+        from selc.frontend import sequences
+
+        if len(args) == 1 and not kwargs and isinstance(args[0], Mask):
+            return sequences.quantified(cx, st, e, args[0], universal)
+        cx.need(e, f'functions:\n  "{snippet(e.func)}": ...', f"`{snippet(e)}` is a library function that selc does not model here")
+
+    return model
+
+
 MODELS: Final[dict[str, Model]] = {
+    "numpy.all": _mask(True), "numpy.any": _mask(False), "torch.all": _mask(True), "torch.any": _mask(False),
     "os.getenv": _getenv, "os.environ.get": _getenv, "os.path.exists": _exists, "os.path.isfile": _exists,
     "os.path.join": _fold(os.path.join), "os.path.dirname": _fold(os.path.dirname),
     "os.path.realpath": _fold(os.path.abspath), "os.path.abspath": _fold(os.path.abspath),

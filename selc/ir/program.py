@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from selc.diag.span import Span
+from selc.ir.domain import Domain
 from selc.ir.graph import Graph, Node
 
 
@@ -66,6 +67,17 @@ class Point:
     sites: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SequenceInput:
+    """A sequence of integers of which the graph reads aggregates: function (`max`, ...) -> input."""
+
+    name: str
+    kind: str
+    length: Domain
+    element: Domain
+    aggregates: dict[str, str]
+
+
 @dataclass(slots=True)
 class Program:
     """Everything later stages know of the source."""
@@ -86,3 +98,4 @@ class Program:
     sources: dict[str, str] = field(default_factory=dict)  # file -> digest
     parameters: dict[str, str] = field(default_factory=dict)  # input -> source parameter path
     aux_by_default: list[str] = field(default_factory=list)
+    sequences: dict[str, SequenceInput] = field(default_factory=dict)
