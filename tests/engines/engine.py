@@ -24,6 +24,7 @@ from tests.engines.stubs import (
     PACKAGES,
     REAL,
     Environment,
+    Member,
     Record,
     Stub,
     Unstated,
@@ -269,13 +270,16 @@ class Engine:
         if not MEMBER.fullmatch(text):
             return None
         head, *rest = text.split(".")
-        try:
-            found = self.module(self.entry)._names[head]
-            for part in rest:
-                found = getattr(found, part)
-        except (KeyError, AttributeError):
-            return None
-        return found
+        stated = [str(o.get("class")).rpartition(":")[0] for o in (self.doc.get("objects") or {}).values()]
+        for place in (self.entry, *stated):
+            try:
+                found = self.module(place)._names[head]
+                for part in rest:
+                    found = getattr(found, part)
+            except (KeyError, AttributeError, ImportError):
+                continue
+            return found
+        return None
 
     # -- what facts state of calls -----------------------------------------------------------------
 
@@ -319,7 +323,20 @@ class Engine:
 
     def pin_value(self, name: str) -> Any:
         """What a pin is set to."""
-        return self.active[name].value
+        return self.enum_member(self.active[name].value)
+
+    def enum_member(self, value: Any) -> Any:
+        """A pin's value, Enum members looked up."""
+        if isinstance(value, tuple):
+            return tuple(self.enum_member(v) for v in value)
+        if not isinstance(value, Member):
+            return value
+        parts = value.path.split(".")
+        end = next(i for i in range(len(parts), 0, -1) if corpus_file(self.corpus, ".".join(parts[:i])) is not None)
+        found: Any = self.module(".".join(parts[:end]))
+        for part in [*parts[end:], value.name]:
+            found = getattr(found, part)
+        return found
 
 
 class Prepare:

@@ -13,6 +13,7 @@ import random
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import yaml
@@ -23,7 +24,7 @@ from selc.ir.program import Program
 from selc.ir.value import Symbol
 from tests.engines.engine import Engine, bindings
 from tests.engines.overwrite import Overwriter, parse_pin
-from tests.engines.stubs import DTYPES, Dtype, Stub, Tensor, Unstated, value_of
+from tests.engines.stubs import DTYPES, Array, Dtype, Member, Stub, Tensor, Unstated, value_of
 
 FAULTS = (
     AssertionError, ValueError, TypeError, ArithmeticError, LookupError, StopIteration, RuntimeError,
@@ -61,8 +62,9 @@ class Case:
         if "length" in spec:
             low, high = spec["length"]
             a, b = spec["element"]["range"]
-            most = rng.choice([a, a + 1, b, rng.randint(a, b)])
-            return tuple(rng.randint(a, max(a, min(b, most))) for _ in range(rng.choice([low, high, rng.randint(low, high)])))
+            most = min(b, a + rng.randrange(1 << rng.randint(0, (b - a + 1).bit_length())))
+            count = min(high, low + rng.randrange(1 << rng.randint(0, 7)))
+            return tuple(rng.randint(a, most) for _ in range(count if rng.random() < 0.99 else high))
         if "range" not in spec:
             return rng.choice([False, True])
         low, high, step = *spec["range"], spec.get("multiple_of", 1)
@@ -81,7 +83,11 @@ class Case:
 
     def admitted(self, inputs: Inputs) -> bool:
         """Whether every `assume` of the facts file holds."""
-        return all(eval(a, {}, {**self.names(), **inputs}) for a in self.selection.get("assume", []))
+        if not self.selection.get("assume"):
+            return True
+        engine = Engine(self.corpus, self.doc, self.module, self.function, Overwriter())
+        scope = Scope(engine, {**self.names(), **{k: value_of(v, engine.member) for k, v in inputs.items()}})
+        return all(eval(a, {}, scope) for a in self.selection["assume"])
 
     def names(self) -> dict[str, Any]:
         """The facts as expressions of the facts file see them."""
@@ -151,6 +157,17 @@ class Case:
         return Execution(self, Engine(self.corpus, self.doc, self.module, self.function, overwriter), placed)
 
 
+class Scope(dict[str, Any]):
+    """Names of an expression in a facts file: its own, then those of the function's module."""
+
+    def __init__(self, engine: Engine, names: Mapping[str, Any]) -> None:
+        super().__init__(names)
+        self.module = engine.module(engine.entry)
+
+    def __missing__(self, name: str) -> Any:
+        return self.module._names[name]
+
+
 class Execution:
     """The function of a case, ready to be called."""
 
@@ -210,7 +227,7 @@ class Execution:
                 target = out[owner.split(".")[0]]
                 for part in owner.split(".")[1:]:
                     target = getattr(target, part)
-                put(target, field, value)
+                put(target, field, value_of(value, self.engine.member))
         assert case is self.case
         return out
 
@@ -218,7 +235,9 @@ class Execution:
         """One argument; the execution itself where the source's default holds."""
         case, doc = self.case, self.case.doc
         if name in inputs:
-            return inputs[name]
+            array = "ndarray" in self.spec[name] or "Tensor" in self.spec[name]
+            given = value_of(inputs[name], self.engine.member)
+            return Array(given) if array and isinstance(given, tuple) else given
         if name in (doc.get("tensors") or {}):
             return self.tensor(doc["tensors"][name], inputs)
         if name == "self" and self.owner is not None and not isinstance(case.facts.get("self"), str):
@@ -288,14 +307,15 @@ def put(target: Any, name: str, value: Any) -> None:
         object.__setattr__(target, name, value)
 
 
-def parameters(statement: ast.stmt, path: list[str]) -> list[str]:
-    """The parameters of a function or method."""
+def parameters(statement: ast.stmt, path: list[str]) -> dict[str, str]:
+    """The parameters of a function or method, with their annotations."""
     for part in path:
         assert isinstance(statement, ast.ClassDef)
         statement = next(s for s in statement.body if isinstance(s, (ast.FunctionDef, ast.ClassDef)) and s.name == part)
     node = next(n for n in ast.walk(statement) if isinstance(n, ast.FunctionDef))
     spec = node.args
-    return [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
+    every = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
+    return {a.arg: ast.unparse(a.annotation) if a.annotation else "" for a in every}
 
 
 def expanded(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -342,14 +362,15 @@ def joined(prefix: str, name: str) -> str:
 
 def is_leaf(value: Any) -> bool:
     """Whether a value is a scalar of the graph."""
-    return value is None or isinstance(value, (bool, int, float, str, Dtype, Enum, Stub))
+    return value is None or isinstance(value, (bool, int, float, str, Dtype, Enum, Stub, type, FunctionType))
 
 
 def plain(value: Any) -> Any:
     """A value as graphs hold it."""
     if isinstance(value, Enum):
-        inner = value.value
-        return inner if isinstance(value, (int, str)) else ("member", f"{type(value).__name__}.{value.name}")
+        return ("member", f"{type(value).__name__}.{value.name}")
+    if isinstance(value, (type, FunctionType)):
+        return ("member", value.__qualname__)
     if isinstance(value, Dtype):
         return ("member", value.name)
     if isinstance(value, Symbol):
@@ -366,7 +387,9 @@ def thawed(value: Any) -> Any:
     if isinstance(value, Symbol) and value.kind == "dtype":
         return DTYPES[value.name.removeprefix("torch.")]
     if isinstance(value, Symbol):
-        raise Unplaced(value.name)
+        if not value.kind.startswith("enum:"):
+            raise Unplaced(value.name)
+        return Member(value.kind.removeprefix("enum:"), value.name.rpartition(".")[2])
     return tuple(thawed(v) for v in value) if isinstance(value, tuple) else value
 
 
@@ -397,7 +420,7 @@ def agree(case: Case, program: Program, want: dict[str, Any] | None, inputs: Inp
     Raises:
         AssertionError: CPython and the graph differ.
     """
-    given = {k: v for k, v in graph_inputs(inputs).items() if k in program.graph.inputs}
+    given = graph_inputs(program, inputs)
     got = run_program(program, given, pins)
     shown = f"{case.path.name}: inputs {dict(inputs)}, pins {dict(pins)}"
     if (want is not None) != got.returned:
@@ -409,8 +432,14 @@ def agree(case: Case, program: Program, want: dict[str, Any] | None, inputs: Inp
     return got.returned
 
 
-def graph_inputs(inputs: Inputs) -> dict[str, Any]:
+def graph_inputs(program: Program, inputs: Inputs) -> dict[str, Any]:
     """The leaves of the graph; a sequence is known by what may be asked of it."""
+    members = {
+        (name, v.name): v
+        for name, leaf in program.graph.inputs.items()
+        for v in leaf.domain.values or ()
+        if isinstance(v, Symbol)
+    }
     out: dict[str, Any] = {}
     for name, value in inputs.items():
         out[name] = value
@@ -419,7 +448,9 @@ def graph_inputs(inputs: Inputs) -> dict[str, Any]:
                 out[f"{ask.__name__}({name})"] = ask(value)
         if isinstance(value, Dtype):
             out[name] = Symbol("dtype", value.name, value.itemsize)
-    return out
+        if isinstance(value, str):
+            out[name] = members.get((name, ".".join(value.split(".")[-2:])), value)
+    return {k: v for k, v in out.items() if k in program.graph.inputs}
 
 
 def compare(case: Case, program: Program, count: int, pin_sets: int, seed: int) -> Tally:
@@ -460,7 +491,7 @@ def values_of_sites(
     """The values that sites take in the unpinned program."""
     out: dict[str, dict[Any, Any]] = {}
     for inputs in rng.sample(samples, min(len(samples), 60)):
-        given = {k: v for k, v in graph_inputs(inputs).items() if k in program.graph.inputs}
+        given = graph_inputs(program, inputs)
         for name, value in run_program(program, given).sites.items():
             out.setdefault(name, {})[frozen(plain(value))] = value
     return {name: list(values.values()) for name, values in out.items()}

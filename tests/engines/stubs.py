@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import os
 import types
 from collections.abc import Callable, Mapping
@@ -70,6 +71,16 @@ class Stub:
 
     def __setitem__(self, key: object, value: object) -> None:
         return
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Stub) and other._name == self._name and not set("([") & set(self._name):
+            return True
+        if not isinstance(other, Stub):
+            return False
+        raise Unstated(f"whether {self._name} is {other._name}")
+
+    def __hash__(self) -> int:
+        return hash(self._name)
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         return ()
@@ -183,6 +194,51 @@ class Tensor:
         return
 
 
+class Array(tuple[Any, ...]):
+    """A one-dimensional array: it compares element by element."""
+
+    def __bool__(self) -> bool:
+        raise ValueError("the truth of an array")
+
+    def _each(self, other: object, compare: Callable[[Any, Any], bool]) -> Array:
+        return Array(compare(x, other) for x in self)
+
+    def __eq__(self, other: object) -> Any:
+        return self._each(other, operator.eq)
+
+    def __ne__(self, other: object) -> Any:
+        return self._each(other, operator.ne)
+
+    def __lt__(self, other: object) -> Any:
+        return self._each(other, operator.lt)
+
+    def __le__(self, other: object) -> Any:
+        return self._each(other, operator.le)
+
+    def __gt__(self, other: object) -> Any:
+        return self._each(other, operator.gt)
+
+    def __ge__(self, other: object) -> Any:
+        return self._each(other, operator.ge)
+
+    __hash__ = None  # type: ignore[assignment]  # as in numpy
+
+    def all(self) -> bool:
+        return all(tuple(self))
+
+    def any(self) -> bool:
+        return any(tuple(self))
+
+    def max(self) -> Any:
+        return max(tuple(self))
+
+    def min(self) -> Any:
+        return min(tuple(self))
+
+    def sum(self) -> Any:
+        return sum(tuple(self))
+
+
 class Record(dict[str, Any]):
     """A mapping of a facts file: it serves attributes and subscripts alike."""
 
@@ -191,6 +247,14 @@ class Record(dict[str, Any]):
             return self[name]
         except KeyError:
             raise AttributeError(name) from None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Member:
+    """An Enum member by the dotted path of its class, looked up where the engine runs."""
+
+    path: str
+    name: str
 
 
 def value_of(stated: object, member: Callable[[str], Any] | None = None) -> Any:
@@ -216,7 +280,7 @@ class Environment(dict[str, str]):
         self.stated = frozenset(stated)
 
     def _known(self, name: object) -> None:
-        if name not in self.stated and name not in self:
+        if name not in self.stated and not super().__contains__(name):
             raise Unstated(f"the environment variable {name}")
 
     def __contains__(self, name: object) -> bool:
@@ -272,6 +336,10 @@ def libraries(environment: Environment) -> dict[str, Any]:
     )
     triton = Library("triton", {"next_power_of_2": next_power_of_2, "cdiv": cdiv})
     pydantic = Library("pydantic", {"dataclasses": Library("pydantic.dataclasses", {"dataclass": dataclass})})
+    numpy = Library(
+        "numpy",
+        {n: (lambda a, f=f: f(tuple(a))) for n, f in (("all", all), ("any", any), ("max", max), ("min", min), ("sum", sum))},
+    )
     logger = Library("logger", {"isEnabledFor": lambda *_: False})
     return {
         "torch": torch,
@@ -279,6 +347,7 @@ def libraries(environment: Environment) -> dict[str, Any]:
         "tl": Library("tl", {}),
         "os": operating_system(environment),
         "pydantic": pydantic,
+        "numpy": numpy,
         "init_logger": lambda *_: logger,
     }
 
