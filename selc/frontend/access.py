@@ -62,8 +62,6 @@ def attribute(cx: Lowering, st: State, e: ast.expr, value: V, name: str) -> V:
             return Opaque(f"{value.text}.{name}", query=value.query, made=value.made)
         case Mask() if name in ("any", "all"):
             return Method(value, name)
-        case Mask() if name in ("any", "all"):
-            return Method(value, name)
         case Func() if name == "__name__":
             return cx.graph.const(value.qualname.rpartition(".")[2])
         case _:

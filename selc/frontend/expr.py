@@ -285,7 +285,7 @@ def _repeat(cx: Lowering, st: State, left: V, right: Node, e: ast.expr) -> V | N
 def _unary(cx: Lowering, st: State, e: ast.UnaryOp) -> V:
     value = lower(cx, st, e.operand)
     if not isinstance(e.op, ast.Not) and tensors.is_opaque(cx, st, value):
-        return Opaque(snippet(e))
+        return Opaque(snippet(e), made=True)
     if isinstance(e.op, ast.Not):
         return cx.op(st, e, Op.NOT, truth(cx, st, value, e.operand))
     op = UNARY[type(e.op)]
@@ -349,7 +349,7 @@ def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right:
     if tensors.is_opaque(cx, st, left) or tensors.is_opaque(cx, st, right):
         if not (isinstance(left, External) and isinstance(right, External)):
             query = next((v.query for v in (left, right) if isinstance(v, Opaque) and v.query), "")
-            return Opaque(snippet(e), query=query)
+            return Opaque(snippet(e), query=query, made=True)
     own = enums.comparison(cx, st, e, op, left, right)
     if own is not None:
         return own
@@ -380,6 +380,9 @@ def _structural_equality(cx: Lowering, st: State, e: ast.expr, left: V, right: V
         same = left.node is right.node  # type: ignore[union-attr]  # same type, checked above
     elif isinstance(left, (External, ModuleV)) and isinstance(right, (External, ModuleV)):
         same = left == right
+        outside = [v for v in (left, right) if isinstance(v, External) and not v.name.startswith("builtins.")]
+        if not same and outside:
+            cx.need(e, f'functions:\n  "{outside[0].name}": ...', f"whether `{outside[0].name}` is the same as the other is not known")
     else:
         cx.refuse(e, "SEL901", "comparing these objects is not supported", help="compare their fields")
     return cx.graph.const(same != negated)
@@ -395,6 +398,12 @@ def _identity(cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: 
         if kinds & {"int", "float", "str", "tuple"}:
             cx.refuse(e, "SEL901", "`is` between numbers or strings depends on the interpreter", help="write `==`")
         return cx.op(st, e, Op.IS, left, right) if not negated else cx.op(st, e, Op.NOT, cx.graph.fold(Op.IS, left, right))
+    for side in (left, right):
+        needed(cx, e, side)
+        if isinstance(side, External) and not side.name.startswith("builtins."):
+            if left == right:
+                return cx.graph.const(not negated)
+            cx.need(e, f'functions:\n  "{side.name}": ...', f"what `{side.name}` is in the deployment is not known; null means None")
     if isinstance(left, Opaque) or isinstance(right, Opaque):
         cx.refuse(e, "SEL905", "whether an object that selc cannot see is the same as another is not known",
                   help="state it under `objects:` or `functions:`; null means None")  # fmt: skip
