@@ -192,8 +192,6 @@ def _extremum(largest: bool) -> Rule:
         op2, op1 = (Op.MAX2, Op.MAX) if largest else (Op.MIN2, Op.MIN)
         if len(args) == 1 and isinstance(args[0], Seq) and not kwargs:
             return sequences.aggregate(cx, st, e, args[0], "max" if largest else "min")
-        if len(args) == 1 and isinstance(args[0], Seq) and not kwargs:
-            return sequences.aggregate(cx, st, e, args[0], "max" if largest else "min")
         if len(args) == 1 and isinstance(args[0], Node) and "key" not in kwargs and "default" not in kwargs:
             return cx.op(st, e, op1, args[0])
         if len(args) == 1 and isinstance(args[0], Choice):
@@ -233,8 +231,6 @@ def _by_key(cx: Lowering, st: State, e: ast.Call, items: tuple[V, ...], keys: li
 
 
 def _sum(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    if isinstance(args[0], Seq) and len(args) == 1 and not kwargs:
-        return sequences.aggregate(cx, st, e, args[0], "sum")
     if isinstance(args[0], Seq) and len(args) == 1 and not kwargs:
         return sequences.aggregate(cx, st, e, args[0], "sum")
     if isinstance(args[0], Node) and len(args) == 1 and not kwargs and cx.known(args[0]) is None:
@@ -409,8 +405,6 @@ def _sorted(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: d
 
 def _any_all(existential: bool) -> Rule:
     def rule(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-        if isinstance(args[0], Seq):
-            return sequences.aggregate(cx, st, e, args[0], "any" if existential else "all")
         if isinstance(args[0], Seq):
             return sequences.aggregate(cx, st, e, args[0], "any" if existential else "all")
         if isinstance(args[0], Node) and cx.known(args[0]) is None:

@@ -130,7 +130,6 @@ class Lowering:
         self.record_inputs: list[tuple[str, str, Node]] = []  # (parameter, field, leaf)
         self.settings: dict[str, object] = {}  # knob -> initial setting
         self.sequences: dict[str, SequenceInput] = {}
-        self.sequences: dict[str, SequenceInput] = {}
         self.offers: dict[str, tuple[Value, ...]] = {}  # variable -> values it may be pinned to besides
         self.span_override: Span | None = None
         self.failed = False

@@ -131,7 +131,6 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
         sources={**cx.finder.sources, **cx.sources, **cx.facts.sources},
         parameters={n: n for n in cx.graph.inputs},
         sequences={k: s for k, s in cx.sequences.items() if s.aggregates},
-        sequences={k: s for k, s in cx.sequences.items() if s.aggregates},
     )  # fmt: skip
     if program.scope == "request":
         program.assumptions.append("each choice is applied to one request (scope: request)")
@@ -235,7 +234,6 @@ def _facts_guards(cx: Lowering, st: State, bound: dict[str, V], value: V, flat: 
     scope = cx.frame.scope
     known: dict[str, V] = {k: literals.from_python(cx, None, v) for k, v in cx.facts.facts.items()}
     known.update({k: cx.graph.input(k, i.kind, i.domain) for k, i in cx.graph.inputs.items()})
-    known.update({k: Seq(k, False) for k in cx.sequences})
     known.update({k: Seq(k, False) for k in cx.sequences})
     st.scopes[scope] = known
     for kind, listed in (("assume", cx.facts.assume), ("require", cx.facts.require)):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeAlias, Union
 
 from selc.ir.graph import Node
 from selc.ir.op import Op
-from selc.ir.op import Op
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -69,7 +69,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class SequenceInput:
-    """A sequence of integers of which the graph reads aggregates: function (`max`, ...) -> input."""
+    """A sequence of integers; the graph reads aggregates of it: function (`max`, ...) -> input."""
 
     name: str
     kind: str
