@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from selc.frontend import access, calls, enums, expr, names, sequences, tensors
 from selc.frontend.context import Lowering, snippet
+from selc.frontend.literals import FROM_FACTS
 from selc.frontend.state import State
 from selc.frontend.values import (
     Choice,
@@ -510,6 +511,8 @@ def _hasattr(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: 
                 return obj.fields[str(name[0])].present
             if obj.cls is not None and not obj.frozen:
                 return cx.graph.const(access.class_member(cx, st, obj.cls, str(name[0])) is not None)
+        if isinstance(obj, DictObj) and obj.frozen == FROM_FACTS and name[0] in obj.entries:
+            return obj.entries[name[0]].present  # that others are missing the facts do not say
     if name is not None and isinstance(value, Node):
         found = enums.of(cx, value)
         if cx.abs(value).kinds <= {"none"}:

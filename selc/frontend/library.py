@@ -145,14 +145,19 @@ def _unary(op: Op) -> Model:
 
 
 def _fold(function: Callable[..., object]) -> Model:
-    """A function of known arguments."""
+    """A function of arguments that are known, or one of a few known values each."""
 
     def model(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+        if kwargs:
+            cx.refuse(e, "SEL901", f"`{snippet(e.func)}` with keyword arguments is not supported")
+        nodes = [expr.as_node(cx, st, a, e) for a in args]
         values = []
-        for a in args:
-            known = cx.known(expr.as_node(cx, st, a, e))
+        for i, node in enumerate(nodes):
+            known = cx.known(node)
             if known is None:
-                cx.refuse(e, "SEL901", f"`{snippet(e.func)}` of a value that depends on an input is not supported")
+                before, after = nodes[:i], nodes[i + 1 :]
+                value = expr.split(cx, st, node, e, lambda s, v, b=before, a=after: model(cx, s, e, (*b, cx.graph.const(v), *a), {}))  # type: ignore[misc]  # defaults bind the loop's variables
+                return expr._sited(cx, st, e, value)
             values.append(known[0])
         try:
             return literals.from_python(cx, st, function(*values))

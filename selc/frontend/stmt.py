@@ -578,9 +578,8 @@ def _matches(exception: str, types: set[str]) -> bool:
 
 def _try(cx: Lowering, st: State, s: ast.Try) -> None:
     types = _catches(cx, st, s.handlers)
-    if any(isinstance(n, (ast.Import, ast.ImportFrom)) for b in s.body for n in ast.walk(b)) and s.handlers:
-        cx.refuse(s, "SEL901", "whether an import succeeds is not known to selc",
-                  help="state the names it binds under `globals:` in the facts")  # fmt: skip
+    if any(_matches("ImportError", t) or _matches("ModuleNotFoundError", t) for t in types):
+        _imports_succeed(cx, s.body)
     if s.finalbody and any(isinstance(n, (ast.Return, ast.Break, ast.Continue)) for b in s.body for n in ast.walk(b)):
         cx.refuse(s, "SEL901", "`finally` after a `return`, `break` or `continue` is not supported")
     old = st.live
@@ -604,6 +603,23 @@ def _try(cx: Lowering, st: State, s: ast.Try) -> None:
         if not st.dead:
             block(cx, st, s.finalbody)
     st.live = cx.graph.both(old, st.live)
+
+
+def _imports_succeed(cx: Lowering, body: list[ast.stmt]) -> None:
+    """Refuse a guarded import unless the facts say of every name it binds what it is."""
+    stated = {"functions": cx.facts.functions, "globals": cx.facts.globals}
+    for node in [n for b in body for n in ast.walk(b) if isinstance(n, (ast.Import, ast.ImportFrom))]:
+        for name, target in names.bindings(cx, cx.frame.module, node).items():
+            found = [
+                f"{section}.{key}"
+                for section, keys in stated.items()
+                for key in keys
+                if key in (name, target) or key.startswith((f"{name}.", f"{target}."))
+            ]
+            if not found:
+                cx.refuse(node, "SEL901", f"whether the import of `{name}` succeeds is not known to selc",
+                          help=f"state `{name}` under `functions:` or `globals:` in the facts; it is then taken to be there")  # fmt: skip
+            cx.read.update(found)
 
 
 def _clause(cx: Lowering, clause: ast.ExceptHandler, raises: list[Exit]) -> list[Exit]:
