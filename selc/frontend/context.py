@@ -124,6 +124,8 @@ class Lowering:
         self.lambda_count = 0
         self.unknowns: dict[str, list[tuple[int, ...]]] = {}  # unknown call -> arguments of each
         self.launch_roles: dict[str, str] = {}  # recorded choice -> role
+        self.closures: dict[int, dict[str, V]] = {}  # scopes that functions made at module level close over
+        self.passed_tries: set[tuple[str, int]] = set()  # module-level `try` statements that did not raise
         self.chosen_calls: list[object] = []  # calls whose callee depends on the path
         self.kernel_homes: dict[str, str] = {}  # kernel -> module
         self.launch_places: dict[str, list[tuple[str, int, int]]] = {}
@@ -134,12 +136,15 @@ class Lowering:
         self.span_override: Span | None = None
         self.failed = False
         self.current_exception = ""
+        self.spellings: dict[str, str] = {}  # keys of `functions:` in normal form
         self.set_later: dict[str, frozenset[str]] = {}  # class -> attributes that are state
         self.settled: set[int] = set()  # shared objects of which what may change is forgotten
         self.enums: dict[str, Members] = {}  # by the kind of their symbols
         self.enum_bases: dict[tuple[str, str], tuple[str | None]] = {}
         self.change_counts: dict[str, int] = {}  # module-level container -> places that change it
         self.entry_module: ModuleSource | None = None
+        self.entry_name = ""
+        self.unseen: dict[str, tuple[ModuleSource, str]] = {}  # imported names that could not be followed
         self._module_scopes: dict[str, int] = {}
         self._abs: list[AbsVal] = []
         self._site_numbers: dict[str, int] = {}

@@ -26,7 +26,10 @@ LIBRARIES: Final = frozenset({"selc", "torch", "numpy", "triton", "flashinfer", 
 GUARDED: Final = {"triton": "triton", "tl": "triton.language"}
 """Libraries by the name under which an engine re-exports them."""
 
-TRANSPARENT: Final = frozenset({"lru_cache", "cache", "wraps", "override", "final", "no_type_check"})
+TRANSPARENT: Final = frozenset({
+    "lru_cache", "cache", "wraps", "override", "final", "no_type_check", "abstractmethod", "compile", "inference_mode", "no_grad",
+    "custom_op",
+})  # fmt: skip
 """Decorators that do not change what a function returns."""
 
 
@@ -45,7 +48,7 @@ def load(cx: Lowering, st: State, e: ast.Name) -> V:
     if name not in cx.frame.globals:
         scope: int | None = cx.frame.scope
         while scope is not None:
-            known = st.scopes.get(scope)
+            known = st.scopes.get(scope, cx.closures.get(scope))
             if known is not None and name in known:
                 return known[name]
             if name in cx.local_names.get(scope, ()):
@@ -81,7 +84,8 @@ def store(cx: Lowering, st: State, name: str, value: V) -> None:
         scope = cx.parents.get(frame.scope)
         while scope is not None and name not in st.scopes.get(scope, {}):
             scope = cx.parents.get(scope)
-        assert scope is not None
+        if scope is None:
+            refuse_state(cx, cx.frame.module.parse(cx.frame.module.segments[0])[0], name)
     elif scope in cx.comprehensions and name not in cx.local_names.get(scope, ()):
         while scope in cx.comprehensions:
             scope = cx.parents[scope]
@@ -140,7 +144,7 @@ def _module_value(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> 
     last = segments[-1]
     if last.kind == "import":
         return imported(cx, module, name, e)
-    if any(s.kind == "try" for s in segments):
+    if any(s.kind == "try" and (str(module.path), s.first_line) not in cx.passed_tries for s in segments):
         cx.need(e, f'globals:\n  "{qualified}": ...', f"`{name}` is bound inside a `try` at module level")
     from selc.frontend import stmt
 
@@ -176,6 +180,24 @@ def _starred(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> V | N
         if value is not None:
             return value
     return None
+
+
+def bound_by(statement: ast.stmt) -> set[str]:
+    """Every name that a module-level statement may bind."""
+    out: set[str] = set()
+    todo: list[ast.AST] = [statement]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            out.add(node.name)
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            out.update(a.asname or a.name.split(".")[0] for a in node.names)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            out.add(node.id)
+        if not isinstance(node, ast.Lambda):
+            todo.extend(ast.iter_child_nodes(node))
+    return out
 
 
 def _stars(cx: Lowering, module: ModuleSource) -> list[str]:
@@ -263,6 +285,17 @@ def bindings(cx: Lowering, module: ModuleSource, node: ast.Import | ast.ImportFr
     return {a.asname or a.name: f"{base}.{a.name}" for a in node.names}
 
 
+def absent(cx: Lowering, node: ast.Import | ast.ImportFrom, target: str) -> bool:
+    """Whether the facts say that importing `target` fails: `globals: {module: null}`, for it or a package around it."""
+    parts = (target if isinstance(node, ast.Import) else target.rpartition(".")[0]).split(".")
+    for end in range(1, len(parts) + 1):
+        module = ".".join(parts[:end])
+        if module in cx.facts.globals and cx.facts.globals[module] is None:
+            cx.read.add(f"globals.{module}")
+            return True
+    return False
+
+
 def imported(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> V:
     """The value of a name that a module-level import binds."""
     target = import_target(cx, module, name)
@@ -275,10 +308,10 @@ def dotted(cx: Lowering, target: str, e: ast.AST) -> V:
         return cx.false
     if target.split(".")[0] in LIBRARIES:
         return external(cx, target)
-    if cx.finder.find(target) is not None:
-        return ModuleV(target)
     base, _, last = target.rpartition(".")
     source = cx.finder.find(base) if base else None
+    if cx.finder.find(target) is not None and (source is None or not _rebound(cx, source, last, target)):
+        return ModuleV(target)
     if source is None:
         return Opaque(target)
     value: V | None = None
@@ -286,8 +319,26 @@ def dotted(cx: Lowering, target: str, e: ast.AST) -> V:
         value = module_value(cx, State(cx.true), source, last, e)
     if value is not None:
         return value
-    # Engines import their compilers behind a guard and hand them on under their own name.
-    return External(GUARDED[last]) if last in GUARDED else Opaque(target)
+    if last in GUARDED:
+        return External(GUARDED[last])  # engines import compilers behind a guard and hand them on
+    if source.segments_binding(last):
+        cx.unseen[target] = (source, last)
+    return Opaque(target)
+
+
+def _rebound(cx: Lowering, package: ModuleSource, name: str, target: str) -> bool:
+    """Whether a package binds the name of one of its modules to something else."""
+    segments = package.segments_binding(name)
+    if not segments:
+        return False
+    return segments[-1].kind != "import" or import_target(cx, package, name) != target
+
+
+def tell_why(cx: Lowering, value: V, e: ast.AST) -> None:
+    """Refuse an imported value that could not be followed, for the reason that it could not."""
+    if isinstance(value, Opaque) and value.text in cx.unseen:
+        source, last = cx.unseen[value.text]
+        module_value(cx, State(cx.true), source, last, e)
 
 
 def external(cx: Lowering, target: str) -> V:
@@ -331,14 +382,24 @@ def fact_for(cx: Lowering, st: State, e: ast.expr) -> FunctionFact | None:
     """The `functions:` fact for a callee or attribute, by its spelling or its qualified name."""
     if not cx.facts.functions or not isinstance(e, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
         return None
-    spelling = ast.unparse(e)
-    name: str | None = spelling if spelling in cx.facts.functions else qualified(cx, st, e)
+    name = _spelled(cx).get(ast.unparse(e)) or qualified(cx, st, e)
     if name is not None and name not in cx.facts.functions:
         name = origin(cx, name)
     if name is None or name not in cx.facts.functions:
         return None
     cx.read.add(f"functions.{name}")
     return cx.facts.functions[name]
+
+
+def _spelled(cx: Lowering) -> dict[str, str]:
+    """The keys of `functions:` by their spelling in normal form."""
+    if not cx.spellings:
+        for key in cx.facts.functions:
+            try:
+                cx.spellings[ast.unparse(ast.parse(key.strip(), mode="eval").body)] = key
+            except (SyntaxError, ValueError):
+                cx.spellings[key] = key
+    return cx.spellings
 
 
 def module_frame(cx: Lowering, module: ModuleSource) -> Frame:

@@ -6,6 +6,7 @@ import ast
 import builtins as py
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from selc.diag.diagnostic import Refused
@@ -108,6 +109,8 @@ def function(
             cached = True
         elif name == "selection" or name in names.TRANSPARENT:
             continue
+        elif qualname == cx.entry_name and module is cx.entry_module:
+            _as_written(cx, decorator, qualname)
         else:
             return launches.definition(node, qualname, module.module_name)
     if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(node)):
@@ -117,6 +120,13 @@ def function(
     pairs = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
     kw = {a.arg: _default(cx, st, d) for a, d in pairs if d is not None}
     return Func(node, module, qualname, scope, defaults, kw, cls, flavour, cached)
+
+
+def _as_written(cx: Lowering, decorator: ast.expr, qualname: str) -> None:
+    """A decorator of the selection itself: that it runs the function is for the user to know."""
+    text = f"`@{snippet(decorator)}` runs `{qualname}` as it is written"
+    if text not in cx.assumptions:
+        cx.assumptions.append(text)
 
 
 def _default(cx: Lowering, st: State, e: ast.expr) -> V:
@@ -168,7 +178,8 @@ def run_module(cx: Lowering, module: ModuleSource, segments: Sequence[Segment], 
         for segment in segments:
             for statement in module.parse(segment):
                 cx.keep.append(statement)
-                step(cx, st, statement)
+                for part in _binding(cx, st, statement, name):
+                    step(cx, st, part)
         value = st.scopes[frame.scope].get(name)
         if value is None:
             raise Cascade
@@ -176,7 +187,21 @@ def run_module(cx: Lowering, module: ModuleSource, segments: Sequence[Segment], 
         cx.frames.pop()
         cx.conds, cx.bases, cx.handlers = conds, bases, handlers
     cx.heap.base.update(st.heap)
+    cx.closures.update({k: v for k, v in st.scopes.items() if k != frame.scope})
     return value
+
+
+def _binding(cx: Lowering, st: State, statement: ast.stmt, name: str) -> list[ast.stmt]:
+    """The parts of a module-level statement that bind a name, where its conditions are known."""
+    body: list[ast.stmt] | None = None
+    if isinstance(statement, ast.If):
+        known = cx.known_bool(expr.truth(cx, st, expr.lower(cx, st, statement.test), statement.test))
+        body = statement.body if known is True else statement.orelse if known is False else None
+    elif isinstance(statement, ast.Try) and (str(cx.frame.module.path), statement.lineno) in cx.passed_tries:
+        body = statement.body
+    if body is None:
+        return [statement]
+    return [p for s in body if name in names.bound_by(s) for p in _binding(cx, st, s, name)]
 
 
 def run_class_value(cx: Lowering, cls: Cls, e: ast.expr, bound: Mapping[str, V] | None = None) -> V:
@@ -276,8 +301,8 @@ def assign(cx: Lowering, st: State, target: ast.expr, value: V) -> None:
 
 
 def _unpack(cx: Lowering, st: State, target: ast.Tuple | ast.List, value: V) -> None:
-    items = builtins_.iterate(cx, st, _one(cx, st, value, target), target)
     stars = [i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
+    items = _parts_of(cx, st, value, target, None if stars else len(target.elts))
     if stars:
         before, after = stars[0], len(target.elts) - stars[0] - 1
         if len(items) < before + after:
@@ -300,10 +325,21 @@ def _unpack(cx: Lowering, st: State, target: ast.Tuple | ast.List, value: V) -> 
         assign(cx, st, t, v)
 
 
-def _one(cx: Lowering, st: State, value: V, e: ast.AST) -> V:
+def _parts_of(cx: Lowering, st: State, value: V, e: ast.AST, count: int | None) -> tuple[V, ...]:
+    """The elements that are unpacked; those of something opaque are opaque, as many as are asked for."""
+    if isinstance(value, Opaque) and value.made and count is not None:
+        return tuple(replace(value, text=f"{value.text}[{i}]") for i in range(count))
+    if isinstance(value, Choice) and count is not None:
+        a, b = _parts_of(cx, st, value.then, e, count), _parts_of(cx, st, value.other, e, count)
+        if len(a) == len(b) == count:
+            pairs = zip(a, b, strict=True)
+            return tuple(
+                cx.graph.select(value.cond, x, y) if isinstance(x, Node) and isinstance(y, Node) else Choice(value.cond, x, y)
+                for x, y in pairs
+            )
     if isinstance(value, Opaque):
         cx.refuse(e, "SEL905", f"{expr.describe(cx, st, value)} is unpacked", help="state it under `functions:` or `objects:`")
-    return value
+    return builtins_.iterate(cx, st, value, e)
 
 
 def _assign(cx: Lowering, st: State, s: ast.Assign) -> None:
@@ -508,7 +544,12 @@ def _mark_fields(cx: Lowering, st: State, name: ast.Name, ref: Ref) -> None:
 
 
 def _assert(cx: Lowering, st: State, s: ast.Assert) -> None:
-    cond = expr.truth(cx, st, expr.lower(cx, st, s.test), s.test)
+    value = expr.lower(cx, st, s.test)
+    if isinstance(value, Opaque) and value.made and not cx.handlers:
+        # What only the opaque tail knows can stop the call; it can reach no choice.
+        cx.assumptions.append(f"`{snippet(s.test)}` holds: selc does not see into its operands (line {cx.span(s).line})")
+        return
+    cond = expr.truth(cx, st, value, s.test)
     if any(h.catches("AssertionError") for h in cx.handlers):
         cx.partial(st, s.test, cond, "AssertionError")
         return
@@ -610,6 +651,8 @@ def _imports_succeed(cx: Lowering, body: list[ast.stmt]) -> None:
     stated = {"functions": cx.facts.functions, "globals": cx.facts.globals}
     for node in [n for b in body for n in ast.walk(b) if isinstance(n, (ast.Import, ast.ImportFrom))]:
         for name, target in names.bindings(cx, cx.frame.module, node).items():
+            if names.absent(cx, node, target):
+                continue
             found = [
                 f"{section}.{key}"
                 for section, keys in stated.items()
@@ -682,6 +725,10 @@ def _classdef(cx: Lowering, st: State, s: ast.ClassDef) -> None:
 
 def _import(cx: Lowering, st: State, s: ast.Import | ast.ImportFrom) -> None:
     for name, target in names.bindings(cx, cx.frame.module, s).items():
+        if names.absent(cx, s, target):
+            cx.partial(st, s, cx.false, "ModuleNotFoundError", f"`{snippet(s)}` finds no module")
+            names.store(cx, st, name, Poison())
+            return
         value: V = Opaque(target)
         with suppress(Refused):
             value = names.dotted(cx, target, s)

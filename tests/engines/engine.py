@@ -190,7 +190,11 @@ class Engine:
         return ".".join([*parts[:keep], *([name] if name else [])])
 
     def outside(self, name: str) -> Any:
-        """A module of a library."""
+        """A module of a library; one that the facts state as null is not there."""
+        stated = self.doc.get("globals") or {}
+        parts = name.split(".")
+        if any(stated.get(".".join(parts[:n]), name) is None for n in range(1, len(parts) + 1)):
+            raise ModuleNotFoundError(name)
         top = name.split(".")[0]
         if top in self.libraries:
             found = self.libraries[top]
