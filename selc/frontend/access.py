@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
-from selc.frontend import attributes, enums, expr, launches, library, literals, names, tensors
+from selc.frontend import attributes, classes, enums, expr, launches, library, literals, names, sequences, tensorindex, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -26,6 +26,8 @@ from selc.frontend.values import (
     Obj,
     Opaque,
     Ref,
+    Seq,
+    Super,
     Tup,
     V,
 )
@@ -58,9 +60,13 @@ def attribute(cx: Lowering, st: State, e: ast.expr, value: V, name: str) -> V:
             return names.external(cx, f"{value.name}.{name}")
         case FileV():
             return Method(value, name)
+        case Super():
+            return classes.attribute(cx, st, e, value, name)
         case Opaque():
             return Opaque(f"{value.text}.{name}", query=value.query, made=value.made)
         case Mask() if name in ("any", "all"):
+            return Method(value, name)
+        case Seq() if name in sequences.METHODS and value.array is not False:
             return Method(value, name)
         case Func() if name == "__name__":
             return cx.graph.const(value.qualname.rpartition(".")[2])
@@ -138,6 +144,19 @@ def class_member(cx: Lowering, st: State, cls: Cls, name: str) -> V | None:
     key = (f"{cls.module.path}:{cls.qualname}", name)
     if key in cx.module_values:
         return cx.module_values[key]
+    found = own_member(cx, st, cls, name)
+    for base in classes.bases(cx, cls) if found is None else ():
+        if isinstance(base, Cls):
+            found = class_member(cx, st, base, name)
+        if found is not None:
+            break
+    if found is not None:
+        cx.module_values[key] = found
+    return found
+
+
+def own_member(cx: Lowering, st: State, cls: Cls, name: str) -> V | None:
+    """What a class itself binds a name to."""
     from selc.frontend import stmt
 
     found: V | None = attributes.stated(cx, cls, name)
@@ -152,15 +171,6 @@ def class_member(cx: Lowering, st: State, cls: Cls, name: str) -> V | None:
                     found = attributes.of_class(cx, cls, name, stmt.run_class_value(cx, cls, item.value), item)
         elif isinstance(item, ast.If) and name in names_bound(item):
             cx.refuse(item, "SEL901", f"`{cls.qualname}.{name}` is defined under a condition in its class")
-    if found is None:
-        for base in cls.node.bases:
-            value = stmt.run_class_value(cx, cls, base)
-            if isinstance(value, Cls):
-                found = class_member(cx, st, value, name)
-            if found is not None:
-                break
-    if found is not None:
-        cx.module_values[key] = found
     return found
 
 
@@ -230,6 +240,8 @@ def key_or_node(cx: Lowering, st: State, value: V, e: ast.AST, obj: DictObj) -> 
 
 def subscript(cx: Lowering, st: State, e: ast.Subscript, container: V) -> V:
     """`container[...]`."""
+    if isinstance(container, Ref) and tensors.is_tensor(cx, st, container):
+        return tensorindex.item(cx, st, e, container)
     if isinstance(e.slice, ast.Slice):
         return _slice(cx, st, e, container, e.slice)
     environ = isinstance(container, External) and container.name == "os.environ"
@@ -239,7 +251,7 @@ def subscript(cx: Lowering, st: State, e: ast.Subscript, container: V) -> V:
         return launches.kernels(container)
     if isinstance(container, Cls) and enums.base_of(cx, container) is not None:
         return enums.by_name(cx, st, e, container, expr.lower(cx, st, e.slice))
-    if (isinstance(container, (External, Cls)) and not environ) or tensors.is_tensor(cx, st, container):
+    if isinstance(container, (External, Cls)) and not environ:
         return Opaque(snippet(e), made=True)
     index = expr.lower(cx, st, e.slice)
     return expr.each(cx, st, index, lambda s, v: _item(cx, s, e, container, v))
@@ -485,30 +497,54 @@ def _dict_contains(cx: Lowering, st: State, e: ast.expr, obj: DictObj, item: V, 
 
 
 def _slice(cx: Lowering, st: State, e: ast.Subscript, container: V, part: ast.Slice) -> V:
-    bounds: list[int | None] = []
-    for b in (part.lower, part.upper, part.step):
-        if b is None:
-            bounds.append(None)
-            continue
-        known = cx.known(expr.scalar(cx, st, b))
-        if known is None or not (known[0] is None or isinstance(known[0], int)):
-            cx.refuse(b, "SEL901", "a slice bound that depends on an input is not supported")
-        bounds.append(known[0])
+    if isinstance(container, Opaque):
+        for bound in (part.lower, part.upper, part.step):
+            if bound is not None:
+                expr.lower(cx, st, bound)
+        return Opaque(snippet(e), query=container.query, made=True)
+    nodes = [cx.none if b is None else expr.scalar(cx, st, b) for b in (part.lower, part.upper, part.step)]
+    return _sliced(cx, st, e, container, nodes, [])
+
+
+def _sliced(cx: Lowering, st: State, e: ast.Subscript, container: V, rest: list[Node], bounds: list[int | None]) -> V:
+    """A slice whose first bounds are known; the others are told apart by the values they can take."""
+    if rest:
+        known = cx.known(rest[0])
+        if known is None:
+            values = cx.abs(rest[0]).values
+            if values is None:
+                cx.refuse(e, "SEL901", "a slice bound that depends on an input is not supported",
+                          help="give the input a few `values:`, so that each can be followed")  # fmt: skip
+            return expr.split(cx, st, rest[0], e, lambda s, v: _sliced(cx, s, e, container, [cx.graph.const(v), *rest[1:]], bounds))
+        if not (known[0] is None or isinstance(known[0], int)):
+            return _no_slice(cx, st, e, "TypeError")
+        return _sliced(cx, st, e, container, rest[1:], [*bounds, known[0]])
+    if bounds[2] == 0:
+        return _no_slice(cx, st, e, "ValueError")
     where = slice(*bounds)
     if isinstance(container, Tup):
-        return Tup(container.items[where])
+        return Tup(container.items[where], size=container.size)
     if isinstance(container, Ref):
         obj = cx.obj(st, container, e)
         if isinstance(obj, ListObj) and not obj.unknown:
             return cx.heap.new(st, ListObj(obj.items[where]))
     if isinstance(container, Node):
         known = cx.known(container)
-        if known is not None and isinstance(known[0], (str, tuple)):
-            return cx.graph.const(known[0][where])
-        return expr.split(cx, st, container, e, lambda s, v: cx.graph.const(v[where]))  # type: ignore[index]  # checked by kinds
-    if isinstance(container, Opaque):
-        return Opaque(snippet(e), query=container.query, made=True)
+        if known is not None:
+            return _part(cx, st, e, known[0], where)
+        return expr.split(cx, st, container, e, lambda s, v: _part(cx, s, e, v, where))
     cx.refuse(e, "SEL901", f"slicing {expr.describe(cx, st, container)} is not supported")
+
+
+def _part(cx: Lowering, st: State, e: ast.Subscript, value: object, where: slice) -> V:
+    if isinstance(value, (str, tuple)):
+        return cx.graph.const(value[where])
+    return _no_slice(cx, st, e, "TypeError")
+
+
+def _no_slice(cx: Lowering, st: State, e: ast.Subscript, exception: str) -> V:
+    cx.partial(st, e, cx.false, exception, f"`{snippet(e)}` must be a slice of a sequence")
+    return cx.graph.add(Op.FAIL)
 
 
 # -- writing ------------------------------------------------------------------------------------------------

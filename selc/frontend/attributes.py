@@ -25,14 +25,9 @@ _CHANGED: Final = r"\s*(?:\[[^\n]*?\]\s*(?:=(?!=)|[-+*/|&]=|//=)|\.(?:append|add
 
 def family(cx: Lowering, cls: Cls) -> list[Cls]:
     """A class and the bases that are followed."""
-    from selc.frontend import stmt
+    from selc.frontend import classes
 
-    out = [cls]
-    for base in cls.node.bases:
-        value = stmt.run_class_value(cx, cls, base)
-        if isinstance(value, Cls):
-            out.extend(family(cx, value))
-    return out
+    return [cls, *[c for b in classes.bases(cx, cls) if isinstance(b, Cls) for c in family(cx, b)]]
 
 
 def set_later(cx: Lowering, cls: Cls) -> frozenset[str]:

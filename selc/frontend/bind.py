@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.frontend import dsl, literals, names, sequences, tensors
 from selc.frontend.context import Lowering, span_of
 from selc.frontend.facts import InputDecl
 from selc.frontend.state import State
-from selc.frontend.values import Cls, DictObj, Entry, Func, InstObj, Poison, Seq, Tup, V
+from selc.frontend.values import Cls, DictObj, Entry, Func, InstObj, Poison, Ref, Seq, Tup, V
 from selc.ir.domain import Domain
 from selc.ir.graph import Node
 
@@ -77,7 +78,8 @@ def _record_fields(cx: Lowering, st: State, func: Func, every: list[ast.arg]) ->
         if not isinstance(annotation, ast.Name):
             continue
         try:
-            cls = names.module_value(cx, st, func.module, annotation.id, annotation)
+            with cx.tentative():
+                cls = names.module_value(cx, st, func.module, annotation.id, annotation)
         except Refused:
             continue
         if isinstance(cls, Cls) and any(ast.unparse(d).rpartition(".")[2].startswith("record") for d in cls.node.decorator_list):
@@ -130,6 +132,8 @@ def _value(cx: Lowering, st: State, name: str, keys: tuple[str, ...], kind: str,
             value = cx.facts.facts[key]
             if isinstance(value, dict) and key == "self":
                 return None
+            if isinstance(value, dict) and _has_parts(cx, key):
+                return _implied(cx, st, key, value)
             return literals.from_python(cx, None, value)
         if key in cx.facts.tables:
             cx.read.add(f"tables.{key}")
@@ -138,6 +142,8 @@ def _value(cx: Lowering, st: State, name: str, keys: tuple[str, ...], kind: str,
             return tensors.declared(cx, st, key, cx.facts.tensors[key], known_names(cx))
         if key in cx.facts.objects:
             return declared_object(cx, st, key)
+    if name != "self" and "." not in name and _has_parts(cx, name):
+        return _implied(cx, st, name, {})
     return None
 
 
@@ -147,6 +153,21 @@ def known_names(cx: Lowering) -> dict[str, V]:
     for name, decl in cx.facts.inputs.items():
         if decl.kind:
             out[name] = declare(cx, name, decl, "")
+    return grouped(cx, out)
+
+
+def grouped(cx: Lowering, known: dict[str, V]) -> dict[str, V]:
+    """Dotted names as attributes of what their first part names, beside what facts state of it."""
+    dotted = {k: v for k, v in known.items() if "." in k and all(p.isidentifier() for p in k.split("."))}
+    out = {k: v for k, v in known.items() if k not in dotted}
+    for head in dict.fromkeys(k.partition(".")[0] for k in dotted):
+        inner = {k.partition(".")[2]: v for k, v in dotted.items() if k.startswith(head + ".")}
+        entries: dict[object, Entry] = {k: Entry(cx.true, v) for k, v in grouped(cx, inner).items()}
+        stated = out.get(head)
+        obj = cx.heap.base.get(stated.oid) if isinstance(stated, Ref) else None
+        if isinstance(obj, DictObj):
+            entries = {**obj.entries, **entries}
+        out[head] = cx.heap.new(None, DictObj(entries, frozen=literals.FROM_FACTS))
     return out
 
 
@@ -157,6 +178,9 @@ def declared_object(cx: Lowering, st: State, chain: str) -> V:
     """
     decl = cx.facts.objects[chain]
     cls: Cls | None = None
+    if decl.cls == "torch:device":
+        index = decl.attrs.get("index")
+        return tensors.device_of(cx, str(decl.attrs.get("type")) + ("" if index is None else f":{index}"))
     if decl.cls is not None:
         head, _, tail = decl.cls.rpartition(":")
         source = cx.finder.find(head)
@@ -170,12 +194,29 @@ def declared_object(cx: Lowering, st: State, chain: str) -> V:
     return cx.heap.new(None, InstObj(cls, fields, literals.FROM_FACTS))
 
 
+def _implied(cx: Lowering, st: State, chain: str, attrs: Mapping[str, object]) -> V:
+    """An object that the facts declare only by attributes of it."""
+    fields = {str(k): Entry(cx.true, literals.from_python(cx, None, v)) for k, v in attrs.items()}
+    fields.update(nested(cx, st, chain))
+    return cx.heap.new(None, InstObj(None, fields, literals.FROM_FACTS))
+
+
+def _has_parts(cx: Lowering, chain: str) -> bool:
+    """Whether the facts declare attributes of a chain as objects, tensors or inputs."""
+    sections = (cx.facts.objects, cx.facts.tensors, cx.facts.inputs)
+    return any(key.startswith(chain + ".") for section in sections for key in section)
+
+
 def nested(cx: Lowering, st: State, chain: str) -> dict[str, Entry]:
     """Attributes of `chain` that the facts declare as objects, tensors or inputs of their own."""
     out: dict[str, Entry] = {}
     for section in (cx.facts.objects, cx.facts.tensors, cx.facts.inputs):
         for key in section:
             head, _, name = key.rpartition(".")
+            if head.startswith(chain + "."):
+                implied = head[len(chain) + 1 :].partition(".")[0]
+                if implied not in out and f"{chain}.{implied}" not in cx.facts.objects:
+                    out[implied] = Entry(cx.true, _implied(cx, st, f"{chain}.{implied}", {}))
             if head != chain:
                 continue
             if section is cx.facts.objects:

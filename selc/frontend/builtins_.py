@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from selc.frontend import access, calls, enums, expr, names, sequences, tensors
+from selc.frontend import access, calls, classes, enums, expr, names, sequences, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.literals import FROM_FACTS
 from selc.frontend.state import State
@@ -173,9 +173,13 @@ def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, exis
 
 def call(cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     """A built-in function."""
+    if args and isinstance(args[0], Choice) and name in _OF_COLLECTIONS and len(args) == 1:
+        return expr._sited(cx, st, e, expr.each(cx, st, args[0], lambda s, v: call(cx, s, e, name, (v,), kwargs)))
     rule = _FUNCTIONS.get(name)
     if rule is not None:
         return rule(cx, st, e, args, kwargs)
+    if name == "super":
+        return classes.call(cx, st, e)
     import builtins as py
 
     found = getattr(py, name, None)
@@ -352,13 +356,38 @@ def _raw_entries(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> dict[object, 
 
 
 def merged_dicts(cx: Lowering, st: State, e: ast.expr, left: Ref, right: Ref) -> V:
-    """`left | right` of two dicts."""
+    """`left | right` of two dicts or sets."""
+    sets = _set_algebra(cx, st, e, Op.BITOR, left, right)
+    if sets is not None:
+        return sets
     if not all(isinstance(cx.obj(st, r, e), DictObj) for r in (left, right)):
         cx.refuse(e, "SEL901", "`|` between these objects is not supported")
     entries = _raw_entries(cx, st, left, e)
     for key, entry in entries_of(cx, st, right, e).items():
         entries[key] = entry
     return cx.heap.new(st, DictObj(entries))
+
+
+def _set_algebra(cx: Lowering, st: State, e: ast.expr, op: Op, left: Ref, right: Ref) -> V | None:
+    """`|`, `&`, `-` of two sets whose elements are known; None if these are no sets."""
+    a, b = cx.obj(st, left, e), cx.obj(st, right, e)
+    if not (isinstance(a, ListObj) and isinstance(b, ListObj) and a.kind == b.kind == "set"):
+        return None
+    for obj in (a, b):
+        if obj.unknown:
+            names.refuse_state(cx, e, obj.unknown)
+    first = {access.static_key(cx, st, v, e): v for v in a.items}
+    second = {access.static_key(cx, st, v, e): v for v in b.items}
+    if op is Op.BITOR:
+        out = {**second, **first}
+    else:
+        out = {k: v for k, v in first.items() if (k in second) == (op is Op.BITAND)}
+    return cx.heap.new(st, ListObj(tuple(out.values()), kind="set"))
+
+
+def set_operation(cx: Lowering, st: State, e: ast.expr, op: Op, left: Ref, right: Ref) -> V | None:
+    """`&` and `-` of two sets; None if these are no sets."""
+    return _set_algebra(cx, st, e, op, left, right) if op in (Op.BITAND, Op.SUB) else None
 
 
 def _enumerate(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
@@ -465,6 +494,9 @@ def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Nod
             return cx.graph.const(name == actual)
         if isinstance(value, Node) and name in ("list", "dict", "set"):
             return cx.false
+    if kind == External("torch.Tensor"):
+        if isinstance(value, Ref) or isinstance(value, (Node, Tup)):
+            return cx.graph.const(tensors.is_tensor(cx, st, value))
     if isinstance(kind, Cls):
         if isinstance(value, Ref):
             obj = cx.heap.get(st, value)
@@ -477,12 +509,9 @@ def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Nod
 
 
 def _derives(cx: Lowering, cls: Cls, ancestor: Cls) -> bool:
-    from selc.frontend import stmt
-
     if cls.node is ancestor.node:
         return True
-    bases = [stmt.run_class_value(cx, cls, b) for b in cls.node.bases]
-    return any(isinstance(b, Cls) and _derives(cx, b, ancestor) for b in bases)
+    return any(isinstance(b, Cls) and _derives(cx, b, ancestor) for b in classes.bases(cx, cls))
 
 
 def _getattr(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
@@ -529,6 +558,16 @@ def _type(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dic
         obj = cx.heap.get(st, args[0])
         if isinstance(obj, InstObj) and obj.cls is not None:
             return obj.cls
+        if isinstance(obj, InstObj) and obj.name == tensors.TENSOR:
+            return External("torch.Tensor")
+        if isinstance(obj, (DictObj, ListObj)):
+            return External("builtins." + (obj.kind if isinstance(obj, ListObj) else "dict"))
+    if isinstance(args[0], Tup) and not args[0].fields:
+        return External("torch.Size" if args[0].size else "builtins.tuple")
+    if isinstance(args[0], Node):
+        kinds = cx.abs(args[0]).kinds
+        if len(kinds) == 1 and kinds <= {"int", "bool", "float", "str", "tuple"}:
+            return External("builtins." + next(iter(kinds)))
     cx.refuse(e, "SEL901", "`type(...)` of this value is not supported")
 
 
@@ -545,6 +584,10 @@ def _round(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: di
     if len(args) > 1:
         cx.refuse(e, "SEL901", "`round` to digits is not supported")
     return cx.op(st, e, Op.ROUND, expr.as_node(cx, st, args[0], e))
+
+
+_OF_COLLECTIONS = frozenset({"sum", "any", "all", "max", "min", "tuple", "list", "set", "frozenset", "sorted", "dict", "enumerate", "reversed", "abs", "bool", "iter"})
+"""Functions of one collection, which may have several structures."""
 
 
 def _no_value(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
@@ -572,6 +615,10 @@ def method(
     assert isinstance(e, ast.Call)
     if isinstance(self, Mask) and name in ("any", "all") and not (args or kwargs):
         return sequences.quantified(cx, st, e, self, name == "all")
+    if isinstance(self, Seq):
+        if args or kwargs:
+            cx.refuse(e, "SEL901", f"`{snippet(e)}` along a dimension is not supported: {sequences.ONLY}")
+        return sequences.aggregate(cx, st, e, self, name)
     if isinstance(self, Node):
         return _node_method(cx, st, e, self, name, args)
     if isinstance(self, Ref):
@@ -582,6 +629,8 @@ def method(
             return _list_method(cx, st, e, self, obj, name, args)
         if obj.name == tensors.TENSOR:
             return tensors.method(cx, st, e, self, name, args, kwargs)
+    if isinstance(self, Tup) and self.size and name == "numel" and not args:
+        return tensors.product(cx, [expr.as_node(cx, st, v, e) for v in self.items])
     if isinstance(self, Tup) and name in ("index", "count"):
         return cx.op(st, e, Op.METHOD, expr.as_node(cx, st, self, e), *[expr.as_node(cx, st, a, e) for a in args], attr=name)
     if isinstance(self, Tup) and name == "_replace":

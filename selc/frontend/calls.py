@@ -195,6 +195,15 @@ def operator(cx: Lowering, st: State, e: ast.expr, op: Op, left: V, right: V) ->
     cx.refuse(e, "SEL901", f"this operator on {expr.describe(cx, st, left)} and {expr.describe(cx, st, right)} is not supported")
 
 
+def matmul(cx: Lowering, st: State, e: ast.expr, left: V, right: V) -> V:
+    """`left @ right`: a launch whose callee is the operator."""
+    for side in (left, right):
+        if not (tensors.is_tensor(cx, st, side) or (isinstance(side, Opaque) and side.made)):
+            cx.refuse(e, "SEL901", f"`@` of {expr.describe(cx, st, side)} is not supported", help="only tensors are multiplied")
+    launches.note(cx, st, "@")
+    return Opaque(snippet(e), query="@", made=True)
+
+
 def _external(cx: Lowering, st: State, e: ast.expr, name: str, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     if _no_effect(name):
         return cx.none

@@ -116,6 +116,7 @@ def truth(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
 
 def needed(cx: Lowering, e: ast.AST, value: V) -> None:
     """Refuse the answer of a call that cannot be followed, where it is needed."""
+    names.tell_why(cx, value, e)
     if isinstance(value, Opaque) and value.query:
         cx.need(e, f'functions:\n  "{value.query}": ...', f"what `{value.query}` returns is not known: its source cannot be followed")
 
@@ -228,12 +229,12 @@ def _binary(cx: Lowering, st: State, e: ast.BinOp) -> V:
 
 def binary(cx: Lowering, st: State, e: ast.expr, op: Op | None, left: V, right: V) -> V:
     """A binary operation on any values."""
-    if op is None:
-        cx.refuse(e, "SEL901", "matrix multiplication is not supported")
     if isinstance(left, Choice):
         return each(cx, st, left, lambda s, v: binary(cx, s, e, op, v, right))
     if isinstance(right, Choice):
         return each(cx, st, right, lambda s, v: binary(cx, s, e, op, left, v))
+    if op is None:
+        return calls.matmul(cx, st, e, left, right)
     if op is Op.ADD:
         sequence = _concatenate(cx, st, e, left, right)
         if sequence is not None:
@@ -242,8 +243,10 @@ def binary(cx: Lowering, st: State, e: ast.expr, op: Op | None, left: V, right: 
         repeated = _repeat(cx, st, left, right, e)
         if repeated is not None:
             return repeated
-    if op is Op.BITOR and isinstance(left, Ref) and isinstance(right, Ref):
+    if op is Op.BITOR and isinstance(left, Ref) and isinstance(right, Ref) and not tensors.is_tensor(cx, st, left):
         return builtins_.merged_dicts(cx, st, e, left, right)
+    if isinstance(left, Ref) and isinstance(right, Ref) and (sets := builtins_.set_operation(cx, st, e, op, left, right)) is not None:
+        return sets
     if op is Op.MOD and isinstance(left, Node) and isinstance(right, Tup):
         return cx.op(st, e, op, left, as_node(cx, st, right, e))
     if isinstance(left, (Ref, Opaque)) or isinstance(right, (Ref, Opaque)):
@@ -383,9 +386,17 @@ def _structural_equality(cx: Lowering, st: State, e: ast.expr, left: V, right: V
         outside = [v for v in (left, right) if isinstance(v, External) and not v.name.startswith("builtins.")]
         if not same and outside:
             cx.need(e, f'functions:\n  "{outside[0].name}": ...', f"whether `{outside[0].name}` is the same as the other is not known")
+    elif (devices := tensors.same_device(cx, st, left, right)) is not None:
+        return cx.graph.negate(devices) if negated else devices
     else:
         cx.refuse(e, "SEL901", "comparing these objects is not supported", help="compare their fields")
     return cx.graph.const(same != negated)
+
+
+def _classes(left: V, right: V) -> bool:
+    """Whether both are built-in names or torch's own classes: there is one of each, and none is None."""
+    own = ("builtins.", "torch.Tensor", "torch.Size")
+    return all(isinstance(v, External) and v.name.startswith(own) for v in (left, right))
 
 
 def _identity(cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: bool) -> V:
@@ -400,7 +411,7 @@ def _identity(cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: 
         return cx.op(st, e, Op.IS, left, right) if not negated else cx.op(st, e, Op.NOT, cx.graph.fold(Op.IS, left, right))
     for side in (left, right):
         needed(cx, e, side)
-        if isinstance(side, External) and not side.name.startswith("builtins."):
+        if isinstance(side, External) and not side.name.startswith("builtins.") and not _classes(left, right):
             if left == right:
                 return cx.graph.const(not negated)
             cx.need(e, f'functions:\n  "{side.name}": ...', f"what `{side.name}` is in the deployment is not known; null means None")

@@ -70,7 +70,7 @@ def is_launch(callee: Opaque, func: ast.expr) -> bool:
 def records(name: str) -> bool:
     """Whether calling a name that cannot be followed is a launch."""
     last = name.rpartition(".")[2]
-    if last.startswith(QUERIES) or name.startswith(("torch.cuda.", "torch.distributed.get", "numpy.", "typing.", "torch.testing.")):
+    if last.startswith(QUERIES) or name.startswith(("torch.cuda.", "torch.distributed.get", "numpy.", "typing.", "torch.testing.", "ctypes.")):
         return False
     return not (name.startswith("torch.") and (last in QUIET or name in tensors.ALLOCATORS or name in tensors.LIKE))
 

@@ -240,6 +240,23 @@ def _bisect(right: bool) -> Model:
     return model
 
 
+def _cond(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    """torch.cond: one of two functions on the same operands."""
+    from selc.frontend import builtins_, calls
+
+    names_ = ("pred", "true_fn", "false_fn", "operands")
+    given = {**dict(zip(names_, args, strict=False)), **kwargs}
+    if not set(names_[:3]) <= set(given):
+        cx.refuse(e, "SEL901", "`torch.cond` needs a condition and two functions")
+    operands = builtins_.iterate(cx, st, given["operands"], e) if "operands" in given else ()
+    cond = expr.truth(cx, st, given["pred"], e)
+    return cx.branch(
+        st, cond,
+        lambda s: calls.invoke(cx, s, e, given["true_fn"], operands, {}),
+        lambda s: calls.invoke(cx, s, e, given["false_fn"], operands, {}),
+    )  # fmt: skip
+
+
 def _typing_cast(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     return args[1]
 
@@ -277,7 +294,7 @@ MODELS: Final[dict[str, Model]] = {
     "math.sqrt": _unary(Op.SQRT), "math.log2": _log2, "math.prod": _prod, "math.gcd": _fold(math.gcd),
     "triton.next_power_of_2": _next_power_of_2, "triton.cdiv": _cdiv,
     "bisect.bisect": _bisect(True), "bisect.bisect_right": _bisect(True), "bisect.bisect_left": _bisect(False),
-    "typing.cast": _typing_cast, "copy.copy": _copy, "copy.deepcopy": _copy,
+    "typing.cast": _typing_cast, "torch.cond": _cond, "copy.copy": _copy, "copy.deepcopy": _copy,
     "logging.getLogger": _logger,
 }  # fmt: skip
 """Library functions that are modelled, by qualified name; `functions:` facts come first."""

@@ -132,6 +132,7 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
         parameters={n: n for n in cx.graph.inputs},
         sequences={k: s for k, s in cx.sequences.items() if s.aggregates},
     )  # fmt: skip
+    program.assumptions.extend(dict.fromkeys(cx.assumptions))
     if program.scope == "request":
         program.assumptions.append("each choice is applied to one request (scope: request)")
     return program, _wider(cx, listed, sites, naming)
@@ -170,6 +171,7 @@ def entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
     try:
         if name is None:
             name = _decorated(cx, module)
+        cx.entry_name = name
         value = _lookup(cx, module, name)
     finally:
         cx.frames.pop()
@@ -197,6 +199,7 @@ def _decorated(cx: Lowering, module: ModuleSource) -> str:
 def _lookup(cx: Lowering, module: ModuleSource, name: str) -> V | None:
     first, *rest = name.split(".")
     where = ast.Name(first, ast.Load())
+    cx.passed_tries |= _around(module, first)
     value = names.module_value(cx, State(cx.true), module, first, where)
     if value is None:
         known = sorted({n for s in module.segments for n in s.names})
@@ -207,6 +210,17 @@ def _lookup(cx: Lowering, module: ModuleSource, name: str) -> V | None:
             return None
         value = access.class_member(cx, State(cx.true), value, part)
     return value
+
+
+def _around(module: ModuleSource, name: str) -> set[tuple[str, int]]:
+    """The `try` statements whose body defines the entry function: it exists, so they did not raise before it."""
+    return {
+        (str(module.path), t.lineno)
+        for s in module.segments_binding(name)
+        for t in ast.walk(ast.Module(list(module.parse(s)), []))
+        if isinstance(t, ast.Try)
+        and any(isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name == name for b in t.body for n in ast.walk(b))
+    }
 
 
 def _mark_record_inputs(cx: Lowering, st: State, frame: Frame, bound: dict[str, V]) -> None:
@@ -235,6 +249,7 @@ def _facts_guards(cx: Lowering, st: State, bound: dict[str, V], value: V, flat: 
     known: dict[str, V] = {k: literals.from_python(cx, None, v) for k, v in cx.facts.facts.items()}
     known.update({k: cx.graph.input(k, i.kind, i.domain) for k, i in cx.graph.inputs.items()})
     known.update({k: Seq(k, False) for k in cx.sequences})
+    known = bind.grouped(cx, known)
     st.scopes[scope] = known
     for kind, listed in (("assume", cx.facts.assume), ("require", cx.facts.require)):
         for text in listed:

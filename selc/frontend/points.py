@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from contextlib import suppress
 
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.suggest import did_you_mean
@@ -177,7 +178,8 @@ def annotated_roles(cx: Lowering, st: State, e: ast.expr | None, resolve: Callab
     if not isinstance(inner, (ast.Name, ast.Attribute)):
         return {}
     try:
-        cls = resolve(inner)
+        with cx.tentative():
+            cls = resolve(inner)
     except Refused:
         return {}
     if not isinstance(cls, Cls):
@@ -236,10 +238,9 @@ def _name(
     elif isinstance(e, ast.Call):
         fields: list[str] = []
         if isinstance(e.func, ast.Name):
-            try:
+            cls: V | None = None
+            with suppress(Refused), cx.tentative():
                 cls = access.names.module_value(cx, st, cx.entry_module, e.func.id, e) if cx.entry_module else None
-            except Refused:
-                cls = None
             if isinstance(cls, Cls):
                 fields = [f[0] for f in calls.class_fields(cls)]
             elif e.func.id != "dict":

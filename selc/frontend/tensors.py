@@ -27,7 +27,7 @@ DEVICE: Final = "device"
 def tensor(cx: Lowering, st: State | None, shape: Sequence[Node], dtype: Node, device: V, strides: Sequence[Node] | None) -> Ref:
     """A tensor of known shape; `strides` None means contiguous."""
     fields: dict[str, Entry] = {
-        "shape": Entry(cx.true, Tup(tuple(shape))),
+        "shape": Entry(cx.true, Tup(tuple(shape), size=True)),
         "dtype": Entry(cx.true, dtype),
         "device": Entry(cx.true, device),
     }
@@ -48,6 +48,21 @@ def device_of(cx: Lowering, name: str | None) -> V:
     return cx.heap.new(None, InstObj(None, fields, "a device does not change", DEVICE))
 
 
+def same_device(cx: Lowering, st: State, left: V, right: V) -> Node | None:
+    """Whether two devices are equal; None if these are no devices."""
+    objects = [cx.heap.get(st, v) for v in (left, right) if isinstance(v, Ref)]
+    known = [o for o in objects if isinstance(o, InstObj) and o.name == DEVICE]
+    if len(known) < 2:
+        return None
+    out = cx.true
+    for field in ("type", "index"):
+        a, b = (o.fields[field].value for o in known)
+        assert isinstance(a, Node)
+        assert isinstance(b, Node)
+        out = cx.graph.both(out, cx.graph.fold(Op.EQ, a, b))
+    return out
+
+
 def declared(cx: Lowering, st: State, name: str, decl: TensorDecl, scope: dict[str, V]) -> Ref:
     """A tensor as the facts declare it; sizes are expressions over inputs and facts."""
     cx.span_override = decl.span
@@ -66,7 +81,10 @@ def _size(cx: Lowering, st: State, size: object, decl: TensorDecl, scope: dict[s
     if not isinstance(size, str):
         return cx.graph.const(size)
     e = ast.parse(size.strip(), mode="eval").body
+    cx.read.update(f"inputs.{snippet(n)}" for n in ast.walk(e) if isinstance(n, ast.Attribute))
     for name in {n.id for n in ast.walk(e) if isinstance(n, ast.Name)}:
+        if name in ("min", "max", "abs"):
+            continue
         cx.read.add(f"facts.{name}")
         cx.read.add(f"inputs.{name}")
         if name not in scope:
@@ -128,7 +146,7 @@ def attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str) -> V:
     """`tensor.name`."""
     shape, dtype, device, strides = parts(cx, st, ref)
     if name == "shape":
-        return Tup(shape)
+        return Tup(shape, size=True)
     if name == "dtype":
         return dtype
     if name == "device":
@@ -188,7 +206,7 @@ def _size_method(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, 
     shape = parts(cx, st, ref)[0]
     given = args or tuple(kwargs.values())
     if not given:
-        return Tup(shape)
+        return Tup(shape, size=True)
     axis = _axis(cx, st, e, given[0], len(shape))
     return Opaque(snippet(e), made=True) if axis is None else shape[axis]
 
@@ -315,11 +333,24 @@ def _flatten(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...]
     return tensor(cx, st, [product(cx, shape)], dtype, device, None)
 
 
+def _new(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    """`tensor.new_empty(size)` and its kin: the tensor's own dtype and device unless told otherwise."""
+    _, dtype, device, _ = parts(cx, st, ref)
+    assert isinstance(e.func, ast.Attribute)
+    filled = e.func.attr == "new_full"
+    sizes = _sizes(cx, st, e, kwargs["size"] if "size" in kwargs else args[0] if filled or len(args) == 1 else Tup(args))
+    own = kwargs.get("dtype", dtype)
+    if sizes is None or not isinstance(own, Node):
+        return Opaque(snippet(e), made=True)
+    return tensor(cx, st, sizes, dtype if own is cx.none else own, kwargs.get("device", device), None)
+
+
 _METHODS: Final[dict[str, Rule]] = {
     "size": _size_method, "stride": _stride, "numel": _numel, "nelement": _numel, "dim": _dim,
     "ndimension": _dim, "element_size": _element_size, "is_contiguous": _is_contiguous, "t": _t,
     "transpose": _transpose, "view": _view, "reshape": _view, "to": _to, "unsqueeze": _unsqueeze,
-    "flatten": _flatten, "is_floating_point": _is_floating_point,
+    "flatten": _flatten, "is_floating_point": _is_floating_point, "new_empty": _new, "new_zeros": _new,
+    "new_ones": _new, "new_full": _new,
 }  # fmt: skip
 
 
@@ -339,17 +370,19 @@ def allocate(cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...
             return Opaque(snippet(e), made=True)
         shape, own, device, _ = parts(cx, st, source)
         return tensor(cx, st, shape, dtype if isinstance(dtype, Node) else own, kwargs.get("device", device), None)
-    size = kwargs.get("size", args[0] if args else None)
-    sizes: tuple[V, ...]
-    if isinstance(size, Ref) and not is_tensor(cx, st, size):
-        from selc.frontend import builtins_
-
-        sizes = builtins_.iterate(cx, st, size, e)
-    elif isinstance(size, Tup):
-        sizes = size.items
-    else:
-        sizes = args if name != "torch.full" else args[:1]
-    nodes = [s for s in sizes if isinstance(s, Node)]
-    if len(nodes) < len(sizes) or not isinstance(dtype, Node):
+    single = name == "torch.full" or len(args) == 1
+    sizes = _sizes(cx, st, e, kwargs["size"] if "size" in kwargs else args[0] if args and single else Tup(args))
+    if sizes is None or not isinstance(dtype, Node) or dtype is cx.none:
         return Opaque(snippet(e), made=True)
-    return tensor(cx, st, nodes, dtype, kwargs.get("device", Opaque("device", made=True)), None)
+    return tensor(cx, st, sizes, dtype, kwargs.get("device", Opaque("device", made=True)), None)
+
+
+def _sizes(cx: Lowering, st: State, e: ast.Call, value: V) -> list[Node] | None:
+    """The sizes that a tensor is made with: a sequence of integers, or one integer."""
+    from selc.frontend import builtins_
+
+    items: tuple[V, ...] = (value,)
+    if isinstance(value, Tup) or (isinstance(value, Ref) and not is_tensor(cx, st, value)):
+        items = builtins_.iterate(cx, st, value, e)
+    nodes = [s for s in items if isinstance(s, Node) and cx.abs(s).kinds <= {"int"}]
+    return nodes if len(nodes) == len(items) else None

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tup:
-    """An immutable sequence. `fields` names the elements of a NamedTuple."""
+    """An immutable sequence. `fields` names the elements of a NamedTuple; `size` tells a torch.Size."""
 
     items: tuple[V, ...]
     fields: tuple[str, ...] = ()
+    size: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,14 @@ class Bound:
     """A function with its first argument."""
 
     func: Func
+    self: V
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Super:
+    """`super()` of a class's method on an object."""
+
+    cls: Cls
     self: V
 
 
@@ -170,7 +179,7 @@ class Mask:
 
 
 V: TypeAlias = Union[
-    Node, Tup, Ref, Func, Cls, Bound, Method, Partial, ModuleV, External, FileV, Choice, Raised,
+    Node, Tup, Ref, Func, Cls, Bound, Super, Method, Partial, ModuleV, External, FileV, Choice, Raised,
     Unbound, Poison, Opaque, Seq, Mask,
 ]  # fmt: skip
 
