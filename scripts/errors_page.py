@@ -15,8 +15,8 @@ INTRO = """\
 Generated from the registry in `selc/diag` by `make docs`; do not edit by hand.
 `selc explain CODE` prints the same text, and takes the short name as well.
 
-Exit codes: 0 done, 1 the answer is no (SEL931, SEL932), 2 the input is wrong or not supported,
-3 an internal error (SEL990). Warnings do not change the exit code.
+Exit codes: 0 done, 1 the answer is no (SEL931, SEL932, SEL935, SEL937), 2 the input is wrong or not
+supported, 3 an internal error (SEL990). Warnings do not change the exit code.
 """
 
 

@@ -131,6 +131,24 @@ RULES: Final = (
         language="sh",
     ),
     Rule(
+        code="SEL937",
+        name="illegal-tuple",
+        title="the tuple of the tuple file is not legal",
+        means=(
+            "Every value is a candidate of its pin, and together they break a guard on an admitted "
+            "input. The message names the guard and the input. The exit code is 1."
+        ),
+        why="A selector must not start with a commitment that its kernels cannot keep.",
+        example=(
+            "format: 1\n"
+            "families:\n"
+            "  plan:\n"
+            "    pins: {plan.width: 128, plan.stages: 4}    # SEL937: needs width * stages <= 256\n"
+        ),
+        action="Choose values that are legal together: the relation of the JSON output lists them.",
+        language="yaml",
+    ),
+    Rule(
         code="SEL940",
         name="no-c-compiler",
         title="the native selector was not built (warning)",

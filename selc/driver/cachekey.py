@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +34,7 @@ def key_of(options: CompileOptions) -> str:
     named = [p for p in (*options.facts, options.tuple_file, options.profile) if p is not None]
     parts = {
         "selc": __version__,
-        "code": _own_code(),
+        "code": own_code(),
         "python": [sys.implementation.cache_tag, sys.platform, sys.version_info[:3]],
         "solvers": {name: _version(name) for name in SOLVERS},
         "compiler": _compiler() if options.native and "native" in options.emit else None,
@@ -63,18 +64,21 @@ def _content(path: Path) -> str | None:
         return None
 
 
-def _own_code() -> str:
+def own_code() -> str:
     """The digest of selc's own files: a changed compiler gives no old answers."""
-    top = Path(__file__).resolve().parent.parent
     total = hashlib.blake2b(digest_size=32)
+    for path in own_files():
+        total.update(f"{path.name}\0".encode())
+        total.update(hashlib.blake2b(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+def own_files() -> Iterator[Path]:
+    """Every file of selc that can change an answer or what is emitted, in a fixed order."""
+    top = Path(__file__).resolve().parent.parent
     for folder, subfolders, names in os.walk(top, followlinks=True):
         subfolders[:] = sorted(n for n in subfolders if n != "__pycache__")
-        for name in sorted(names):
-            if name.endswith(SUFFIXES):
-                path = Path(folder, name)
-                total.update(f"{path.relative_to(top)}\0".encode())
-                total.update(hashlib.blake2b(path.read_bytes()).digest())
-    return total.hexdigest()
+        yield from (Path(folder, n) for n in sorted(names) if n.endswith(SUFFIXES))
 
 
 def _version(package: str) -> str:

@@ -24,15 +24,20 @@ def empty_domain(program: Program) -> Diagnostic:
     return Diagnostic("SEL921", message, where, help=hint)
 
 
-def pin_free(residual: Residual, found: Legality) -> None:
-    """A guard that no pin can repair is an error of the source or of the facts.
+def pin_free(program: Program, residual: Residual, found: Legality) -> None:
+    """A guard that reads no pin and fails is an error of the source or of the facts.
+
+    One that reads a pin in the source, and fails whatever the pin is, leaves nothing legal instead.
 
     Raises:
         Refused: there is one, shown with an input on which it fails.
     """
+    marks = {m.node.id for p in residual.pins if not p.free for m in program.sites[p.name].marks}
     wrong = []
     for failure in found.pin_free_failures:
         guard = residual.guards[failure.index].guard
+        if marks & {n.id for n in program.graph.cone([guard.path, guard.cond])}:
+            continue
         inputs = ", ".join(f"{k}={v!r}" for k, v in failure.inputs.items())
         message = f"`{guard.text}` does not hold on an admitted input: {inputs}"
         hint = "narrow the inputs' range, or state the condition under `assume:`"

@@ -128,7 +128,7 @@ def decide(plan: Plan, profile: Path | None, sink: Sink, clock: Clock) -> Decide
         from selc.vra.legality import legality
 
         found = legality(residual)
-        findings.pin_free(residual, found)
+        findings.pin_free(program, residual, found)
         default = default_tuple(program, residual, found, calls, view=view)
     dependence = _dependence(program, plan, view, clock)
     decided = Decided(

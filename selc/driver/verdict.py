@@ -67,7 +67,7 @@ def wrong_tuple(decided: Decided, committed: Committed, selector: str) -> list[D
     notes = [_breaks(decided, v) if v.counterexample else _open(decided, v) for v in broken]
     return [
         Diagnostic(
-            "SEL931",
+            "SEL937",
             f"the tuple is not legal: {shown}",
             committed.span,
             notes=tuple(notes[:MAX_SHOWN]),

@@ -1,0 +1,145 @@
+"""`check`: a sound folder passes, and each kind of damage or drift is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from selc.codegen import seal, selector_hash
+from selc.driver.check import run
+from tests.driver.conftest import Compile
+
+
+@pytest.fixture
+def folder(compiled: Compile, project: Path) -> Path:
+    assert compiled().exit_code == 0
+    return project / "plan_selector"
+
+
+def results(folder: Path, against: bool = False) -> dict[str, str]:
+    outcome = run(folder, against)
+    found = {c["name"]: c["result"] for c in outcome.json["checks"]}
+    failed = [name for name, result in found.items() if result == "failed"]
+    assert outcome.exit_code == (1 if failed else 0)
+    assert outcome.json["ok"] is not failed
+    assert [d.code for d in outcome.diagnostics] == ["SEL935"] * len(failed)
+    return found
+
+
+def forge(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the manifest and make its digests fit, as a careful forger would."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    manifest["hash"] = selector_hash(manifest)
+    manifest["seal"] = seal(manifest)
+    path.write_text(json.dumps(manifest))
+
+
+def failed(folder: Path, against: bool = False) -> list[str]:
+    return [name for name, result in results(folder, against).items() if result == "failed"]
+
+
+def test_a_sound_folder(folder: Path) -> None:
+    assert set(results(folder).values()) == {"ok"}
+    assert set(results(folder, True).values()) == {"ok"}
+    outcome = run(folder, False)
+    assert outcome.text.isascii()
+    assert "no path in R from a batch input to any of 2 bits points" in outcome.text
+
+
+def test_a_changed_file(folder: Path) -> None:
+    path = folder / "_python.py"
+    path.write_text(path.read_text() + "\n")
+    assert failed(folder) == ["files"]
+    path.unlink()
+    assert failed(folder) == ["files"]
+
+
+def test_a_changed_manifest(folder: Path) -> None:
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace('"scope": "launch"', '"scope": "request"'))
+    assert failed(folder) == ["seal", "hash"]
+
+
+def test_a_point_that_reads_the_batch(folder: Path) -> None:
+    def follow(manifest: dict[str, Any]) -> None:
+        manifest["graph"] = manifest["graph"].replace("lanes: neutral", "lanes: bits")
+
+    forge(folder, follow)
+    outcome = run(folder, False)
+    assert outcome.exit_code == 1
+    assert "lanes reads m" in outcome.diagnostics[0].message
+
+
+def test_a_relation_that_admits_too_much(folder: Path) -> None:
+    def admit(manifest: dict[str, Any]) -> None:
+        manifest["factors"] = []
+        manifest["legal"]["legal"] = 8
+
+    forge(folder, admit)
+    assert failed(folder) == ["legality"]
+
+
+def test_a_tuple_that_is_not_legal(folder: Path) -> None:
+    def commit(manifest: dict[str, Any]) -> None:
+        manifest["tuple"] = {"plan.stages": 4, "plan.width": 128}
+
+    forge(folder, commit)
+    assert failed(folder) == ["tuple"]
+
+
+def test_a_guard_that_is_gone(folder: Path) -> None:
+    def drop(manifest: dict[str, Any]) -> None:
+        head, _, _ = manifest["graph"].partition("\nguards:\n")
+        manifest["graph"] = head
+        manifest["factors"] = []
+        manifest["legal"]["legal"] = 8
+
+    forge(folder, drop)
+    assert failed(folder) == ["agreement"]
+
+
+def test_a_pin_with_other_candidates(folder: Path) -> None:
+    def widen(manifest: dict[str, Any]) -> None:
+        manifest["pins"][0]["candidates"].append(8)
+
+    forge(folder, widen)
+    assert failed(folder) == ["parameters"]
+
+
+@pytest.mark.parametrize("name", ["graph", "graph0"])
+@pytest.mark.parametrize("text", ["", "graph\nv0 = nothing\n", 7, None])
+def test_graphs_that_cannot_be_read(folder: Path, name: str, text: object) -> None:
+    forge(folder, lambda manifest: manifest.update({name: text}))
+    assert failed(folder)[0] == "graphs"
+
+
+def test_entries_that_are_malformed(folder: Path) -> None:
+    forge(folder, lambda manifest: manifest.update({"pins": [{}], "knobs": 7}))
+    assert "manifest" in failed(folder)
+
+
+def test_a_source_that_changed(folder: Path, project: Path) -> None:
+    source = project / "plan.py"
+    text = source.read_text()
+    source.write_text(text.replace("m, 32", "m, 33"))
+    assert failed(folder, True) == ["sources", "source"]
+    source.write_text(text + "\n# a comment\n")
+    assert failed(folder, True) == ["sources", "source"]
+    source.write_text("def plan(:\n")
+    outcome = run(folder, True)
+    assert "no longer compiles" in outcome.diagnostics[-1].message
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"format": 2, "hash": 1}', "\x00"])
+def test_what_is_no_selector(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "manifest.json").write_text(text)
+    outcome = run(tmp_path, False)
+    assert outcome.exit_code == 2
+    assert [d.code for d in outcome.diagnostics] == ["SEL936"]
