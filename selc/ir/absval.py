@@ -8,11 +8,13 @@ constants, or kinds with bounds for the integers.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from selc.ir.domain import Domain
+from selc.ir.floatrange import ROUNDING, Ends, real_bounds, rounded_bounds
 from selc.ir.graph import BOOLEAN, Node
 from selc.ir.op import FAULTS, TABLE, Op, TooWide, apply, evaluate
 from selc.ir.value import UNDEF, Value, kind_of, value_key
@@ -21,13 +23,14 @@ MAX_SET: Final = 64
 MAX_COMBINATIONS: Final = 4096
 NUMERIC: Final = frozenset({"int", "bool", "float"})
 INTEGRAL: Final = frozenset({"int", "bool"})
+_FLOATABLE: Final = 1 << 500
 
 
 @dataclass(frozen=True, slots=True)
 class AbsVal:
     """`values`: exactly these (or a subset); otherwise `kinds`, with lo..hi bounding the integers.
 
-    `defined` says that the node is never `UNDEF`.
+    `real` bounds the floats, and says that all of them are finite. `defined` says that the node is never `UNDEF`.
     """
 
     values: tuple[Value, ...] | None
@@ -35,6 +38,7 @@ class AbsVal:
     lo: int | None = None
     hi: int | None = None
     defined: bool = True
+    real: tuple[float, float] | None = None
 
     @property
     def is_integral(self) -> bool:
@@ -59,7 +63,9 @@ def of_values(values: Sequence[Value], defined: bool = True) -> AbsVal:
     kinds = frozenset(kind_of(v) for v in distinct)
     ints = [int(v) for v in distinct if isinstance(v, (bool, int))]
     lo, hi = (min(ints), max(ints)) if ints else (None, None)
-    return AbsVal(distinct if len(distinct) <= MAX_SET else None, kinds, lo, hi, defined)
+    floats = [v for v in distinct if isinstance(v, float)]
+    real = (min(floats), max(floats)) if floats and all(map(math.isfinite, floats)) else None
+    return AbsVal(distinct if len(distinct) <= MAX_SET else None, kinds, lo, hi, defined, real)
 
 
 def of_domain(domain: Domain) -> AbsVal:
@@ -80,7 +86,28 @@ def join(a: AbsVal, b: AbsVal) -> AbsVal:
     sides = [s for s in (a, b) if s.kinds & INTEGRAL]
     lo = None if any(s.lo is None for s in sides) else min((s.lo for s in sides), default=None)  # type: ignore[type-var]
     hi = None if any(s.hi is None for s in sides) else max((s.hi for s in sides), default=None)  # type: ignore[type-var]
-    return AbsVal(None, kinds, lo, hi, defined)
+    floating = [s.real for s in (a, b) if "float" in s.kinds]
+    known = [f for f in floating if f is not None]
+    real = None
+    if known and len(known) == len(floating):
+        real = min(f[0] for f in known), max(f[1] for f in known)
+    return AbsVal(None, kinds, lo, hi, defined, real)
+
+
+def ends(a: AbsVal) -> Ends | None:
+    """Numbers between which all values lie; None if not all are numbers with known bounds."""
+    out: list[int | float] = []
+    if not a.kinds or not a.kinds <= NUMERIC:
+        return None
+    if a.kinds & INTEGRAL:
+        if a.lo is None or a.hi is None:
+            return None
+        out += [a.lo, a.hi]
+    if "float" in a.kinds:
+        if a.real is None:
+            return None
+        out += a.real
+    return tuple(out)
 
 
 def transfer(node: Node, args: Sequence[AbsVal]) -> AbsVal:
@@ -103,21 +130,41 @@ def transfer(node: Node, args: Sequence[AbsVal]) -> AbsVal:
         return _compare(op, args)
     defined = all(a.defined for a in args) and (TABLE[op].total or never_fails(op, node.attr, args))
     kinds = _kinds(op, node.attr, args)
-    lo, hi = (
-        _bounds(op, args) if kinds & INTEGRAL and all(a.is_integral for a in args) else (None, None)
-    )
-    if op is Op.LEN:
-        lo = 0
-    if (
-        op is Op.BIT_LENGTH
-        and args[0].is_integral
-        and args[0].lo is not None
-        and args[0].hi is not None
-    ):
-        lo, hi = 0, max(abs(args[0].lo), abs(args[0].hi)).bit_length()
+    lo, hi = _integers(op, kinds, args)
+    real = None
+    if "float" in kinds or op in ROUNDING:
+        known = [e for e in map(ends, args) if e is not None]
+        if len(known) == len(args) and op in ROUNDING and not args[0].is_integral:
+            lo, hi = rounded_bounds(op, known[0])
+        elif len(known) == len(args) and args:
+            real = _real(op, args, known)
     if lo is not None and lo == hi and kinds == {"int"}:
         return AbsVal((lo,), kinds, lo, hi, defined)
-    return AbsVal(None, kinds, lo, hi, defined)
+    return AbsVal(None, kinds, lo, hi, defined, real)
+
+
+def _integers(
+    op: Op, kinds: frozenset[str], args: Sequence[AbsVal]
+) -> tuple[int | None, int | None]:
+    """Bounds of the integers in the result of an operation."""
+    a = args[0] if args else ANY
+    if op is Op.LEN:
+        return 0, None
+    if op is Op.BIT_LENGTH and a.is_integral and a.lo is not None and a.hi is not None:
+        return 0, max(abs(a.lo), abs(a.hi)).bit_length()
+    return (
+        _bounds(op, args) if kinds & INTEGRAL and all(x.is_integral for x in args) else (None, None)
+    )
+
+
+def _real(op: Op, args: Sequence[AbsVal], known: Sequence[Ends]) -> tuple[float, float] | None:
+    """Bounds of the floats in the result of an operation on numbers."""
+    floats = [a.real for a in args if a.real is not None]
+    if op in (Op.MIN2, Op.MAX2) and floats:
+        return min(f[0] for f in floats), max(f[1] for f in floats)
+    if op is Op.ABS and floats:
+        return 0.0, max(abs(floats[0][0]), abs(floats[0][1]))
+    return real_bounds(op, known)
 
 
 def _select(cond: AbsVal, then: AbsVal, other: AbsVal) -> AbsVal:
@@ -131,7 +178,7 @@ def _select(cond: AbsVal, then: AbsVal, other: AbsVal) -> AbsVal:
         result = join(result, arm)
     if cond.defined:
         return result
-    return AbsVal(result.values, result.kinds, result.lo, result.hi, False)
+    return replace(result, defined=False)
 
 
 def _ok(node: Node, args: Sequence[AbsVal]) -> AbsVal:
@@ -190,7 +237,7 @@ def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:  # noqa: C
     if op in (Op.FLOORDIV, Op.MOD):
         return integral and _excludes_zero(b)
     if op is Op.TRUEDIV:
-        return integral and _excludes_zero(b) and all(_bounded(a, 1 << 500) for a in args)
+        return numeric and _excludes_zero(b) and all(_convertible(a) for a in args)
     if op in (Op.NEG, Op.POS, Op.ABS):
         return numeric
     if op in (Op.BITAND, Op.BITOR, Op.BITXOR, Op.INVERT, Op.BIT_LENGTH):
@@ -200,9 +247,9 @@ def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:  # noqa: C
             integral and b.lo is not None and b.lo >= 0 and (op is Op.RSHIFT or _bounded(b, 1024))
         )
     if op in (Op.INT, Op.ROUND, Op.CEIL, Op.FLOOR, Op.TRUNC):
-        return integral
+        return integral or ends(args[0]) is not None
     if op in (Op.FLOAT, Op.FLOAT32):
-        return integral and _bounded(args[0], 1 << 500)
+        return numeric and _convertible(args[0])
     if op in (Op.LEN, Op.ANY, Op.ALL):
         return args[0].kinds == {"tuple"}
     if op is Op.SQRT:
@@ -222,10 +269,22 @@ def _bounded(a: AbsVal, limit: int) -> bool:
     )
 
 
+def _convertible(a: AbsVal) -> bool:
+    """Numbers whose integers are small enough to be made floats without overflow."""
+    return a.kinds == {"float"} or (a.kinds <= NUMERIC and _in_float_range(a))
+
+
+def _in_float_range(a: AbsVal) -> bool:
+    return a.lo is not None and a.hi is not None and a.lo > -_FLOATABLE and a.hi < _FLOATABLE
+
+
 def _excludes_zero(a: AbsVal) -> bool:
     if a.values is not None:
         return all(v != 0 for v in a.values)
-    return (a.lo is not None and a.lo > 0) or (a.hi is not None and a.hi < 0)
+    if a.is_integral:
+        return (a.lo is not None and a.lo > 0) or (a.hi is not None and a.hi < 0)
+    known = ends(a)
+    return known is not None and (min(known) > 0 or max(known) < 0)
 
 
 def _compare(op: Op, args: Sequence[AbsVal]) -> AbsVal:
@@ -245,9 +304,21 @@ def _compare(op: Op, args: Sequence[AbsVal]) -> AbsVal:
         verdict = op is Op.NE
     elif len(args) == 2 and all(a.is_integral for a in args):
         verdict = _order(op, args[0], args[1])
+    elif len(args) == 2 and all(a.kinds and a.kinds <= NUMERIC for a in args):
+        verdict = _real_order(op, args[0], args[1])
     if verdict is None:
         return AbsVal((False, True), frozenset({"bool"}), 0, 1, defined)
     return of_values((verdict,), defined)
+
+
+def _real_order(op: Op, a: AbsVal, b: AbsVal) -> bool | None:
+    """Like `_order`, where floats take part; Python compares integers with floats exactly."""
+    left, right = ends(a), ends(b)
+    if left is None or right is None:
+        return None
+    below, above = max(left) < min(right), min(left) > max(right)
+    at_most, at_least = max(left) <= min(right), min(left) >= max(right)
+    return _decided(op, below, above, at_most, at_least)
 
 
 def _order(op: Op, a: AbsVal, b: AbsVal) -> bool | None:
@@ -255,6 +326,10 @@ def _order(op: Op, a: AbsVal, b: AbsVal) -> bool | None:
     above = a.lo is not None and b.hi is not None and a.lo > b.hi
     at_most = a.hi is not None and b.lo is not None and a.hi <= b.lo
     at_least = a.lo is not None and b.hi is not None and a.lo >= b.hi
+    return _decided(op, below, above, at_most, at_least)
+
+
+def _decided(op: Op, below: bool, above: bool, at_most: bool, at_least: bool) -> bool | None:
     yes, no = {
         Op.LT: (below, at_least),
         Op.GE: (at_least, below),
@@ -384,6 +459,8 @@ def check_sound(node: Node, value: Value, abstract: AbsVal) -> bool:
         return (abstract.lo is None or abstract.lo <= value) and (
             abstract.hi is None or value <= abstract.hi
         )
+    if isinstance(value, float) and abstract.real is not None:
+        return abstract.real[0] <= value <= abstract.real[1]
     return True
 
 
