@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from selc.frontend.facts import InputDecl
 
 AGGREGATES: Final = frozenset({"len", "min", "max", "sum", "any", "all"})
+METHODS: Final = frozenset({"min", "max", "sum", "any", "all"})
+"""Methods of arrays, which lists do not have."""
+
 ONLY: Final = "only its max, min, sum, len, any and all may reach a choice"
 
 
