@@ -22,7 +22,7 @@ class Proved:
     images: Mapping[Node, Node]
     reads: Sequence[int]  # by id of the image
     batch: int
-    request: int
+    first: Mapping[Node, int]  # image -> the least id of a node of G0 that has it
 
     def of(self, node: Node) -> int | None:
         """The inputs that the image of a node reads, if it has one."""
@@ -33,8 +33,10 @@ class Proved:
 def proved(graph: Graph, images: Mapping[Node, Node], scope: str) -> Proved:
     """Read off a simplified graph what it says about the original."""
     _, reads = masks(graph)
-    request = mask_of(graph, [n for n, i in graph.inputs.items() if i.kind == "request"])
-    return Proved(images, reads, batch_mask(graph, scope), request)
+    first: dict[Node, int] = {}
+    for node, made in images.items():
+        first[made] = min(node.id, first.get(made, node.id))
+    return Proved(images, reads, batch_mask(graph, scope), first)
 
 
 @dataclass(slots=True)
@@ -196,6 +198,9 @@ def _feeding(node: Node, known: Proved) -> list[Node]:
     twin = _twin(node, image, known)
     if twin is not None:
         return [twin]
+    through = _through(image, known, [known.images[a] for a in node.args if a in known.images])
+    if through is not None:
+        return [a for a in node.args if known.images.get(a) in through]
     out = []
     for a in node.args:
         read = known.of(a)
@@ -204,20 +209,29 @@ def _feeding(node: Node, known: Proved) -> list[Node]:
     return out
 
 
+def _through(image: Node, known: Proved, arguments: Sequence[Node]) -> set[Node] | None:
+    """The images of arguments by which the batch gets into `image`; None if by others too."""
+    if image.op is Op.INPUT:
+        return None
+    stops = set(arguments)
+    found: set[Node] = set()
+    seen = {image}
+    todo = [image]
+    while todo:
+        for a in todo.pop().args:
+            if a in stops:
+                found.add(a)
+            elif known.reads[a.id] & known.batch and a not in seen:
+                if a.op is Op.INPUT or len(seen) > _SEARCH:
+                    return None
+                seen.add(a)
+                todo.append(a)
+    return found
+
+
 def _twin(node: Node, image: Node, known: Proved) -> Node | None:
     """An ancestor with the same image, if one is near."""
-    if node.op not in (
-        Op.INDEX,
-        Op.SELECT,
-        Op.NOT,
-        Op.EQ,
-        Op.NE,
-        Op.TRUTH,
-        Op.INT,
-        Op.FLOAT,
-        Op.MAX,
-        Op.MIN,
-    ):
+    if known.first[image] == node.id:
         return None
     todo = list(node.args)
     seen = set(todo)

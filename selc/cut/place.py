@@ -14,7 +14,7 @@ from selc.ir.graph import Graph, Node
 from selc.ir.program import Guard, Program, Site
 from selc.ir.residual import Candidates, Pin, Residual
 from selc.ir.value import Value, value_key
-from selc.passes.depend import batch_mask, masks
+from selc.passes.depend import batch_mask, mask_of, masks
 from selc.passes.readings import site_value
 from selc.passes.rebuild import Images
 from selc.passes.residual import PointsOnly, residual_points, residualize
@@ -67,6 +67,7 @@ class _Search:
     _free: dict[str, Pin | None] = field(default_factory=dict)
     _alone: tuple[Graph, Images, dict[str, Node]] | None = None
     _seen: dict[frozenset[tuple[str, bool]], _Step] = field(default_factory=dict)
+    _reads: tuple[tuple[str, ...], list[int]] | None = None
     paid_rounds: int = 0
 
     def pins(self) -> dict[str, Pin]:
@@ -169,9 +170,25 @@ class _Search:
 
     def reads_request(self, site: Site, known: Proved | None) -> bool:
         """Whether a site's value depends on a request that is not batch."""
-        if known is None or self.program.scope == "launch":
+        if self.program.scope == "launch":
             return False
-        return any((known.of(m.node) or 0) & known.request for m in site.marks)
+        names, reads = self.structure()
+        request = mask_of(self.program.graph, [n for n in names if self.is_request(n)])
+        for mark in site.marks:
+            proven = None if known is None else known.of(mark.node)
+            if (reads[mark.node.id] if proven is None else proven) & request:
+                return True
+        return False
+
+    def is_request(self, name: str) -> bool:
+        """Whether an input is the request's own."""
+        return self.program.graph.inputs[name].kind == "request"
+
+    def structure(self) -> tuple[tuple[str, ...], list[int]]:
+        """What each node of G0 reads, proved or not."""
+        if self._reads is None:
+            self._reads = masks(self.program.graph)
+        return self._reads
 
     def paid(self, site: Site) -> Pin:
         """A site as a pin of its own."""
