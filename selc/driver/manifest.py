@@ -5,37 +5,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from selc.driver.arguments import arguments, sequence_of
 from selc.driver.describe import location, type_of
+from selc.ir.domain import Domain, Input
 from selc.ir.value import to_json
 
 if TYPE_CHECKING:
     from selc.driver.pipeline import Decided, Plan
+    from selc.ir.program import SequenceInput
 
 SOLVERS: Final = ("z3-solver", "networkx", "libcst")
 """Packages whose version can change an answer."""
 
 
 def inputs_json(decided: Decided) -> list[dict[str, Any]]:
-    """The inputs with their domains; the examples together are one admitted call."""
-    out: list[dict[str, Any]] = []
-    for name, leaf in decided.program.graph.inputs.items():
-        if leaf.kind == "knob":
-            continue
-        entry: dict[str, Any] = {"name": name, "kind": leaf.kind}
-        if leaf.domain.values is None:
-            entry |= {
-                "type": "int",
-                "range": [leaf.domain.lo, leaf.domain.hi],
-                "multiple_of": leaf.domain.step,
-            }
-        else:
-            entry |= {
-                "type": type_of(leaf.domain.values),
-                "values": [to_json(v) for v in leaf.domain.values],
-            }
-        entry["example"] = to_json(decided.example.get(name, leaf.domain[0]))
-        out.append(entry)
-    return out
+    """The arguments with their domains; the examples together are one admitted call."""
+    return [_argument(decided, each) for each in arguments(decided.program)]
+
+
+def _argument(decided: Decided, each: Input | SequenceInput) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": each.name, "kind": each.kind}
+    if isinstance(each, Input):
+        entry |= _domain(each.domain)
+        return entry | {"example": to_json(decided.example.get(each.name, each.domain[0]))}
+    inputs = decided.program.graph.inputs
+    entry["type"] = "sequence"
+    entry["length"] = [each.length.lo, each.length.hi]
+    entry["element"] = _domain(each.element)
+    entry["aggregates"] = [
+        {"name": leaf, "function": how} | _domain(inputs[leaf].domain)
+        for how, leaf in each.aggregates.items()
+    ]
+    read = {how: decided.example[n] for how, n in each.aggregates.items() if n in decided.example}
+    return entry | {"example": sequence_of(each, read)}
+
+
+def _domain(domain: Domain) -> dict[str, Any]:
+    if domain.values is None:
+        return {"type": "int", "range": [domain.lo, domain.hi], "multiple_of": domain.step}
+    return {"type": type_of(domain.values), "values": [to_json(v) for v in domain.values]}
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from selc.diag.diagnostic import Diagnostic, Refused, Severity, Sink
 from selc.diag.span import Span
 from selc.diag.suggest import did_you_mean
-from selc.driver.matching import Absent, find, frozen
-from selc.ir.domain import Domain
+from selc.driver.arguments import admits, aggregates_of, arguments
+from selc.driver.matching import Absent, find
+from selc.ir.domain import Input
 
 if TYPE_CHECKING:
-    from selc.ir.program import Program
+    from selc.ir.program import Program, SequenceInput
     from selc.ir.value import Value
 
 CODE: Final = "SEL934"
@@ -94,28 +95,35 @@ def _line(line: str, place: Span, program: Program) -> tuple[dict[str, Value], i
 def _inputs(
     given: dict[str, Any], place: Span, program: Program, count: int
 ) -> tuple[dict[str, Value], int, str]:
-    declared = {n: i for n, i in program.graph.inputs.items() if i.kind != "knob"}
+    declared = {each.name: each for each in arguments(program)}
     out: dict[str, Value] = {}
     odd = ""
     for name, value in given.items():
-        if name not in declared:
+        each = declared.get(name)
+        if each is None:
             hint = did_you_mean(name, declared) or f"the inputs are: {', '.join(declared)}"
             raise _wrong(f"this selection has no input `{name}`", place, hint)
-        found = _admit(value, declared[name].domain)
-        if isinstance(found, Absent):
+        found = _admit(value, each)
+        if found is None:
             odd = odd or f"{name}={value!r}"
         else:
-            out[name] = found
-    missing = [n for n, i in declared.items() if i.is_batch(program.scope) and n not in given]
+            out |= found
+    missing = [n for n, each in declared.items() if n not in given and each.kind != "request"]
     if missing:
         raise _wrong(f"`inputs` lacks {', '.join(f'`{n}`' for n in missing)}", place)
     return out, count, odd
 
 
-def _admit(value: object, domain: Domain) -> Value | Absent:
-    if domain.values is not None:
-        return find(value, domain.values)
-    return frozen(value) if frozen(value) in domain else Absent()
+def _admit(value: object, each: Input | SequenceInput) -> dict[str, Value] | None:
+    """The inputs that an argument gives; None if it is outside its domain."""
+    if not isinstance(each, Input):
+        if not isinstance(value, list) or not admits(each, value):
+            return None
+        return aggregates_of(each, value)
+    if each.domain.values is None:
+        return {each.name: value} if value in each.domain else None
+    found = find(value, each.domain.values)
+    return None if isinstance(found, Absent) else {each.name: found}
 
 
 def _wrong(message: str, place: Span, hint: str = "") -> Refused:

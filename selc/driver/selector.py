@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from selc.driver.arguments import arguments
 from selc.driver.describe import (
     fixed_points,
     knob_order,
@@ -13,10 +14,12 @@ from selc.driver.describe import (
     setting_of,
     type_of,
 )
+from selc.ir.domain import Input
 
 if TYPE_CHECKING:
-    from selc.codegen.spec import Factor, PinSpec, SelectorSpec
+    from selc.codegen.spec import Argument, Factor, PinSpec, SelectorSpec
     from selc.driver.pipeline import Decided
+    from selc.ir.program import SequenceInput
     from selc.ir.residual import Pin
 
 
@@ -25,18 +28,14 @@ def specification(
 ) -> SelectorSpec:
     """What the code generator needs; `texts` are further files to write, by name."""
     from selc import __version__
-    from selc.codegen.spec import Argument, KnobSpec, SelectorSpec
+    from selc.codegen.spec import KnobSpec, SelectorSpec
 
     program, inputs = decided.program, decided.program.graph.inputs
     verdicts = {v.index: v.evidence for v in decided.legality.guards}
     return SelectorSpec(
         program=program,
         residual=decided.residual,
-        arguments=tuple(
-            Argument(name, leaf.kind, leaf.domain)
-            for name, leaf in inputs.items()
-            if leaf.kind != "knob"
-        ),
+        arguments=tuple(_argument(each) for each in arguments(program)),
         pins=tuple(_pin(decided, pin) for pin in pins_in_order(decided)),
         knobs=tuple(
             KnobSpec(name, tuple(inputs[name].domain), setting_of(decided, name))
@@ -49,6 +48,15 @@ def specification(
         header=f"selc {__version__}\n{program.target}",
         texts=texts,
     )
+
+
+def _argument(each: Input | SequenceInput) -> Argument:
+    from selc.codegen.spec import Argument, Sequence
+
+    if isinstance(each, Input):
+        return Argument(each.name, each.kind, each.domain)
+    read = Sequence(each.length, each.element, tuple(each.aggregates.items()))
+    return Argument(each.name, each.kind, sequence=read)
 
 
 def _pin(decided: Decided, pin: Pin) -> PinSpec:

@@ -39,7 +39,9 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotation: str) -> Seq:
         raise Refused(Diagnostic("SEL911", message, decl.span, help="make it runtime, unpinnable or request"))
     if name not in cx.sequences:
         length, element = Domain(*decl.length), Domain(*decl.element)
-        cx.sequences[name] = SequenceInput(name, decl.kind, length, element, {})
+        cx.sequences[name] = SequenceInput(
+            name, decl.kind, length, element, {}, len(cx.graph.inputs)
+        )
     known = "ndarray" in annotation or "Tensor" in annotation
     listed = any(w in annotation for w in ("list", "List", "tuple", "Tuple", "Sequence"))
     return Seq(name, True if known else False if listed else None)

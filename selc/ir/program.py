@@ -69,13 +69,17 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class SequenceInput:
-    """A sequence of integers; the graph reads aggregates of it: function (`max`, ...) -> input."""
+    """A sequence of integers; the graph reads aggregates of it: function (`max`, ...) -> input.
+
+    `place` counts the inputs that stand before it among the parameters.
+    """
 
     name: str
     kind: str
     length: Domain
     element: Domain
     aggregates: dict[str, str]
+    place: int = 0
 
 
 @dataclass(slots=True)
