@@ -229,10 +229,10 @@ def opaque(
 ) -> V:
     """A call that cannot be followed: a launch, unless it only asks a question."""
     spelling = snippet(e.func.value if kernel and isinstance(e.func, ast.Subscript) else e.func)
-    for value in (*args, *kwargs.values()):
-        _seen(cx, st, value, e)
     if kernel or launches.is_launch(callee, e.func):
         launches.launch(cx, st, e, spelling, callee, args, kwargs)
+    for value in (*args, *kwargs.values()):
+        _seen(cx, st, value, e)
     return Opaque(snippet(e), query=spelling, made=True)
 
 

@@ -128,7 +128,6 @@ class Lowering:
         self.passed_tries: set[tuple[str, int]] = set()  # module-level `try` statements that did not raise
         self.chosen_calls: list[object] = []  # calls whose callee depends on the path
         self.kernel_homes: dict[str, str] = {}  # kernel -> module
-        self.launch_places: dict[str, list[tuple[str, int, int]]] = {}
         self.record_inputs: list[tuple[str, str, Node]] = []  # (parameter, field, leaf)
         self.settings: dict[str, object] = {}  # knob -> initial setting
         self.sequences: dict[str, SequenceInput] = {}

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from selc.frontend import access, names, tensors
 from selc.frontend.context import Lowering, snippet
+from selc.frontend.literals import FROM_FACTS
 from selc.frontend.state import State
-from selc.frontend.values import Bound, Choice, Cls, External, Func, InstObj, ListObj, Opaque, Partial, Ref, Tup, Unbound, V
+from selc.frontend.values import Bound, Choice, Cls, DictObj, External, Func, InstObj, ListObj, Opaque, Partial, Ref, Tup, Unbound, V
 from selc.ir.graph import Node
 from selc.ir.op import Op
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 SCOPE: Final = -2
 """The pseudo-scope of a state that holds what has been launched."""
+
+COUNTS: Final = -3
+"""The pseudo-scope that counts the launches of each callee."""
 
 CALL: Final = "call"
 
@@ -181,15 +185,63 @@ def launch(
     cx: Lowering, st: State, e: ast.Call, spelling: str, callee: Opaque, args: tuple[V, ...], kwargs: Mapping[str, V]
 ) -> None:
     """Note a launch on this path; its result cannot be seen."""
-    name = _name(cx, e, spelling)
-    parameters, constexprs = callee.parameters, callee.constexprs
     note(cx, st, _taken(cx, callee) if e in cx.chosen_calls else spelling)
+    parameters, constexprs = callee.parameters, callee.constexprs
+    passed: dict[str, tuple[V, str]] = {}
     for i, value in enumerate(args):
         key = parameters[i] if i < len(parameters) else f"[{i}]"
-        _argument(cx, st, name, key, value, "bits" if key in constexprs else "aux")
+        passed.update(_parts(cx, st, key, value, "bits" if key in constexprs else "aux"))
     for key, value in kwargs.items():
         plain = key in parameters and key not in constexprs and bool(constexprs)
-        _argument(cx, st, name, key, value, "aux" if plain else "bits")
+        passed.update(_parts(cx, st, key, value, "aux" if plain else "bits"))
+    counts = st.scopes.setdefault(COUNTS, {})
+    before = counts.get(spelling, cx.graph.const(0))
+    known = st.scopes[SCOPE]
+    st.scopes[SCOPE] = _recorded(cx, known, spelling, before, passed)
+    counts[spelling] = _counted(cx, before)
+
+
+def _recorded(
+    cx: Lowering, known: dict[str, V], spelling: str, count: V, passed: Mapping[str, tuple[V, str]]
+) -> dict[str, V]:
+    """What has been launched, and the launch after `count` others of this callee."""
+    if isinstance(count, Node) and count.is_const:
+        n = count.attr + 1 if isinstance(count.attr, int) else 1
+        name = spelling if n == 1 else f"{spelling}#{n}"
+        out = dict(known)
+        for key, (value, role) in passed.items():
+            point = f"{name}{key}" if key.startswith("[") else f"{name}.{key}"
+            out[point] = value
+            if cx.launch_roles.get(point) != "bits":
+                cx.launch_roles[point] = role
+        return out
+    cond, then, other = _cases(cx, count)
+    a = _recorded(cx, known, spelling, then, passed)
+    b = _recorded(cx, known, spelling, other, passed)
+    return {k: _either(cx, cond, a.get(k, Unbound(k)), b.get(k, Unbound(k))) for k in {**a, **b}}
+
+
+def _cases(cx: Lowering, count: V) -> tuple[Node, V, V]:
+    """A count that depends on the path, by its condition; not set means none so far."""
+    if isinstance(count, Choice):
+        none = cx.graph.const(0)
+        return count.cond, none if isinstance(count.then, Unbound) else count.then, none if isinstance(count.other, Unbound) else count.other
+    assert isinstance(count, Node)
+    assert count.op is Op.SELECT
+    return count.args[0], count.args[1], count.args[2]
+
+
+def _counted(cx: Lowering, count: V) -> V:
+    if isinstance(count, Node) and count.is_const:
+        return cx.graph.const(count.attr + 1 if isinstance(count.attr, int) else 1)
+    cond, then, other = _cases(cx, count)
+    return _either(cx, cond, _counted(cx, then), _counted(cx, other))
+
+
+def _either(cx: Lowering, cond: Node, a: V, b: V) -> V:
+    if a is b:
+        return a
+    return cx.graph.select(cond, a, b) if isinstance(a, Node) and isinstance(b, Node) else Choice(cond, a, b)
 
 
 def note(cx: Lowering, st: State, text: str) -> None:
@@ -223,23 +275,22 @@ def _extended(cx: Lowering, before: Node, text: str, done: dict[int, Node]) -> N
     return done[before.id]
 
 
-def _name(cx: Lowering, e: ast.Call, spelling: str) -> str:
-    """`CALLEE`, `CALLEE#2` for the second place that calls it, `[i]` in an unrolled loop."""
-    place = (cx.frame.instance.key, e.lineno, e.col_offset)
-    places = cx.launch_places.setdefault(spelling, [])
-    if place not in places:
-        places.append(place)
-    n = places.index(place) + 1
-    return spelling + (f"#{n}" if n > 1 else "") + cx.frame.iterations
+# -- arguments as choices ---------------------------------------------------------------------------------------
 
 
-def _argument(cx: Lowering, st: State, name: str, key: str, value: V, role: str) -> None:
-    point = f"{name}{key}" if key.startswith("[") else f"{name}.{key}"
-    if not _is_choice(cx, st, value):
-        return
-    st.scopes[SCOPE][point] = _choice(cx, st, value, [])
-    if cx.launch_roles.get(point) != "bits":
-        cx.launch_roles[point] = role
+def _parts(cx: Lowering, st: State, key: str, value: V, role: str) -> dict[str, tuple[V, str]]:
+    """The choices in an argument: itself, or the entries of a dict or of an object made here."""
+    if isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
+        obj = cx.heap.get(st, value)
+        made_here = isinstance(obj, DictObj) or (isinstance(obj, InstObj) and obj.name != tensors.DEVICE)
+        if made_here and obj.frozen != FROM_FACTS and not isinstance(obj, ListObj):
+            out: dict[str, tuple[V, str]] = {}
+            entries = obj.entries if isinstance(obj, DictObj) else obj.fields
+            for name, entry in entries.items():
+                for inner, (v, r) in _parts(cx, st, f"{key}.{name}", entry.value, role).items():
+                    out[inner] = (_either(cx, entry.present, v, Unbound(inner)) if cx.known_bool(entry.present) is not True else v, r)
+            return out
+    return {key: (_choice(cx, st, value, []), role)} if _is_choice(cx, st, value) else {}
 
 
 def _is_choice(cx: Lowering, st: State, value: V) -> bool:
@@ -247,16 +298,12 @@ def _is_choice(cx: Lowering, st: State, value: V) -> bool:
     if isinstance(value, Choice):
         passed = [v for v in _leaves(value) if not isinstance(v, Unbound)]
         return len({_identity(v) for v in passed}) > 1 or any(_is_choice(cx, st, v) for v in passed)
-    if isinstance(value, (Node, Unbound)):
-        return True
-    if isinstance(value, (External, Func, Cls, Bound)):
+    if isinstance(value, (Node, Unbound, External, Func, Cls, Bound, Partial)):
         return True
     if isinstance(value, Opaque):
         return not value.made
-    if isinstance(value, Partial):
-        return True
     items = _items(cx, st, value)
-    return items is not None and all(_is_choice(cx, st, v) for v in items)
+    return items is not None and (not items or any(_is_choice(cx, st, v) for v in items))
 
 
 def _leaves(value: V) -> list[V]:
@@ -284,24 +331,22 @@ def _choice(cx: Lowering, st: State, value: V, seen: list[object]) -> V:
         case Node() | Unbound():
             return value
         case Choice():
-            return Choice(value.cond, _choice(cx, st, value.then, seen), _choice(cx, st, value.other, seen))
+            return _either(cx, value.cond, _choice(cx, st, value.then, seen), _choice(cx, st, value.other, seen))
         case External():
             return cx.graph.const(value.name)
         case Func() | Cls():
             return cx.graph.const(value.qualname)
         case Bound():
             return cx.graph.const(value.func.qualname)
+        case Partial():
+            return _choice(cx, st, value.func, seen)
         case Opaque() if not value.made:
             return cx.graph.const(value.text)
         case _:
             pass
     items = _items(cx, st, value)
-    if items is not None:
-        nodes = [_choice(cx, st, v, seen) for v in items]
-        if all(isinstance(n, Node) for n in nodes):
-            return cx.graph.fold(Op.TUPLE, *[n for n in nodes if isinstance(n, Node)])
-        if len(nodes) and any(isinstance(n, Choice) for n in nodes):
-            return cx.graph.fold(Op.TUPLE, *[_null(cx, n) for n in nodes])
+    if items is not None and _is_choice(cx, st, value):
+        return cx.graph.fold(Op.TUPLE, *[_null(cx, _choice(cx, st, v, seen)) for v in items])
     identity = _identity(value)
     if identity not in seen:
         seen.append(identity)
@@ -311,10 +356,9 @@ def _choice(cx: Lowering, st: State, value: V, seen: list[object]) -> V:
 
 def assigned(cx: Lowering, st: State, point: str, value: V) -> None:
     """An attribute of an object that outlives the call is a choice too."""
-    if not _is_choice(cx, st, value):
-        return
-    st.scopes.setdefault(SCOPE, {})[point] = _choice(cx, st, value, [])
-    cx.launch_roles[point] = "bits"
+    for name, (found, _) in _parts(cx, st, point, value, "bits").items():
+        st.scopes.setdefault(SCOPE, {})[name] = found
+        cx.launch_roles[name] = "bits"
 
 
 def site_of(cx: Lowering, value: Node) -> str | None:
