@@ -6,12 +6,13 @@ that may see an undefined argument, go through `op.evaluate`; all others are Pyt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from selc.ir.absval import AbsVal, never_fails, of_domain, of_values, transfer
 from selc.ir.graph import Graph, Node
-from selc.ir.op import Op, evaluate
+from selc.ir.op import TABLE, Op, evaluate
 from selc.ir.value import UNDEF, Value
 
 _INFIX: Final = {
@@ -20,7 +21,10 @@ _INFIX: Final = {
     Op.EQ: "==", Op.NE: "!=", Op.LT: "<", Op.LE: "<=", Op.GT: ">", Op.GE: ">=",
 }  # fmt: skip
 _PREFIX: Final = {Op.NEG: "-", Op.POS: "+", Op.INVERT: "~", Op.NOT: "not "}
-_CALL: Final = {Op.ABS: "abs", Op.TRUTH: "bool", Op.FLOAT: "float"}
+_CALL: Final = {
+    Op.ABS: "abs", Op.TRUTH: "bool", Op.FLOAT: "float", Op.FLOAT32: "_float32", Op.INT: "int",
+    Op.ROUND: "round", Op.CEIL: "_ceil", Op.FLOOR: "_floor", Op.TRUNC: "_trunc", Op.LEN: "len",
+}  # fmt: skip
 _INLINE_LIMIT: Final = 240
 
 Evaluator = Callable[..., tuple[Value, ...]]
@@ -67,6 +71,10 @@ def compile_nodes(
         "_u": UNDEF,
         "_k": writer.constants,
         "_o": writer.ops,
+        "_float32": TABLE[Op.FLOAT32].python,
+        "_ceil": math.ceil,
+        "_floor": math.floor,
+        "_trunc": math.trunc,
     }
     exec(compile(source, "<graph>", "exec"), namespace)  # noqa: S102  # text made from the graph alone
     function = namespace["f"]
