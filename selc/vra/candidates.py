@@ -240,7 +240,7 @@ class _Work:
     def wide(self, job: _Job, bound: Sequence[Value] | None) -> Candidates:
         """The answer for a site with too many values to list."""
         fact = bound_of(self.view, job.marks)
-        if bound and all(type(v) is int for v in bound):
+        if bound and (isinstance(bound, range) or all(type(v) is int for v in bound)):
             listed = bound if isinstance(bound, range) else sorted(bound, key=sort_key)
             return spanning(listed, exact=False)
         if fact.kinds == {"int"} and fact.lo is not None and fact.hi is not None:
