@@ -64,7 +64,7 @@ def _unary(new: Graph, op: Op, a: Node, f: AbsVal) -> Node | None:
 
 
 def _arithmetic(new: Graph, op: Op, a: Node, b: Node, facts: Sequence[AbsVal]) -> Node | None:
-    if op in (Op.ADD, Op.MUL) and a.is_const and not b.is_const:
+    if op in (Op.ADD, Op.MUL) and (a.is_const, a.id) > (b.is_const, b.id):
         a, b, facts = b, a, (facts[1], facts[0])
         made = _arithmetic(new, op, a, b, facts)
         return new.add(op, a, b) if made is None else made
@@ -148,7 +148,7 @@ def _extremum(new: Graph, op: Op, a: Node, b: Node, facts: Sequence[AbsVal]) -> 
             return b
     if not (f.kinds == _INT == g.kinds):
         return None
-    if a.is_const and not b.is_const:
+    if (a.is_const and not b.is_const) or (a.id > b.id and not b.is_const):
         a, b = b, a
     k = _int(b)
     inner = _int(a.args[1]) if a.op is op else None

@@ -12,7 +12,7 @@ from selc.ir.op import FAULTS, Op, TooWide, apply
 from selc.ir.value import Value, value_key
 from selc.passes.algebra import divisors
 from selc.passes.ranges import decide
-from selc.passes.rebuild import Images, rebuild
+from selc.passes.rebuild import Images, keep, rebuild
 
 Context = Mapping[int, AbsVal]
 """What is known where a value is used: node id -> what that node can be there."""
@@ -53,9 +53,10 @@ def context(
     narrowed = _forward(graph, facts, cone, contexts)
     of = divisors(graph, facts)
 
-    def rule(new: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+    def rule(new: Graph, node: Node, args: tuple[Node, ...]) -> Node | None:
         here = contexts[node.id]
         of_args = [_meet(narrowed[a.id], here.get(a.id)) for a in node.args]
+        given_args = args
         if here:
             args = tuple(
                 [
@@ -63,7 +64,8 @@ def context(
                     for f, a in zip(of_args, args, strict=True)
                 ]
             )
-        return decide(new, node, args, narrowed[node.id], of_args, of)
+        made = decide(new, node, args, narrowed[node.id], of_args, of)
+        return keep(new, node, args) if made is None and args != given_args else made
 
     return rebuild(graph, roots, rule)
 

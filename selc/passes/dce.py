@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from selc.ir.graph import Graph, Node
-from selc.passes.rebuild import Images, keep, rebuild
+from selc.passes.rebuild import Images, rebuild
 
 
 def dce(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> tuple[Graph, Images]:
@@ -22,4 +22,4 @@ def dce(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> tupl
         v0 = input "m"
         v1 = le v0, 64
     """
-    return rebuild(graph, roots, keep)
+    return rebuild(graph, roots)

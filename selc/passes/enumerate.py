@@ -60,7 +60,7 @@ def enumerate_points(
             except TooWide:
                 continue
     if findings.empty:
-        return rebuild(graph, roots, keep)
+        return rebuild(graph, roots)
     return rebuild(graph, roots, _Rewrite(graph, reads, findings).rule)
 
 

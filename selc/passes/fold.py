@@ -9,7 +9,7 @@ from selc.ir.graph import Graph, Node
 from selc.ir.op import Op
 from selc.ir.value import Value, same
 from selc.passes.peval import constant, known
-from selc.passes.rebuild import Booleans, Images, is_false, is_true, keep, rebuild
+from selc.passes.rebuild import Booleans, Images, Rule, is_false, is_true, rebuild
 
 _DEPTH: Final = 64
 """How far equal conditions are looked for down a chain of selects."""
@@ -28,9 +28,14 @@ def fold(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> tup
 
     After: `v2` is `v0`, `v4` is `select v0, v8, v7` and `v5` is `select v0, v8, v7`.
     """
+    return rebuild(graph, roots, selects())
+
+
+def selects() -> Rule:
+    """The rule of this pass, for one graph."""
     booleans: Booleans | None = None
 
-    def rule(new: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+    def rule(new: Graph, node: Node, args: tuple[Node, ...]) -> Node | None:
         nonlocal booleans
         if booleans is None:
             booleans = Booleans(new)
@@ -41,13 +46,10 @@ def fold(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> tup
         if node.op is Op.TRUTH and args[0] in booleans:
             return args[0]
         if node.op in (Op.CONST, Op.INPUT, Op.MARK, Op.FAIL):
-            return keep(new, node, args)
-        made = known(new, node.op, node.attr, args)
-        if made is None:
-            made = over_select(new, node.op, node.attr, args, booleans)
-        return keep(new, node, args) if made is None else made
+            return None
+        return over_select(new, node.op, node.attr, args, booleans)
 
-    return rebuild(graph, roots, rule)
+    return rule
 
 
 def negate(new: Graph, arg: Node, booleans: Booleans) -> Node:

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-from selc.ir.absval import NUMERIC
-from selc.ir.evaluate import abstract
 from selc.ir.graph import Graph, Node
 from selc.ir.op import TABLE, Op
 from selc.passes.rebuild import Images, rebuild
-
-_NUMBERS: Final = frozenset({Op.ADD, Op.MUL, Op.BITAND, Op.BITOR, Op.BITXOR})
-_PURE: Final = frozenset({Op.MIN2, Op.MAX2})
 
 
 def gvn(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> tuple[Graph, Images]:
@@ -26,23 +20,18 @@ def gvn(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> tupl
         v5 = eq 1, v1
         v6 = eq v1, 1
 
-    After: `v3` and `v4` are `v2`, and `v6` is `v5`. Operands of sums and products are ordered only
-    where both are numbers: strings and tuples do not commute.
+    After: `v3` and `v4` are `v2`, and `v6` is `v5`.
     """
-    facts = abstract(graph)
+    return rebuild(graph, roots, number)
 
-    def rule(new: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-        op = node.op
-        if op is Op.MARK:
-            return args[0]
-        if len(args) == 2 and _rank(args[0]) > _rank(args[1]):
-            kinds = facts[node.args[0].id].kinds | facts[node.args[1].id].kinds
-            numbers = op in _NUMBERS and kinds <= NUMERIC
-            if TABLE[op].commutes or numbers or (op in _PURE and kinds == {"int"}):
-                args = (args[1], args[0])
-        return new.add(op, *args, attr=node.attr)
 
-    return rebuild(graph, roots, rule)
+def number(new: Graph, node: Node, args: tuple[Node, ...]) -> Node | None:
+    """The rule of this pass; interning does the rest."""
+    if node.op is Op.MARK:
+        return args[0]
+    if len(args) == 2 and TABLE[node.op].commutes and _rank(args[0]) > _rank(args[1]):
+        return new.add(node.op, args[1], args[0], attr=node.attr)
+    return new.add(node.op, *args, attr=node.attr) if node.site else None
 
 
 def _rank(node: Node) -> tuple[bool, int]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from selc.ir.graph import Graph, Node
 from selc.ir.op import FAULTS, Op, TooWide, apply
 from selc.ir.value import Value
-from selc.passes.rebuild import Images, is_false, is_true, keep, rebuild
+from selc.passes.rebuild import Images, is_false, is_true, rebuild
 
 
 def peval(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> tuple[Graph, Images]:
@@ -22,17 +22,16 @@ def peval(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> tu
 
     After: `v1` is the constant 8192 and `v3` is `v7`.
     """
-    return rebuild(graph, roots, fold_node)
+    return rebuild(graph, roots, constants)
 
 
-def fold_node(new: Graph, node: Node, args: tuple[Node, ...]) -> Node:
-    """The image of one node."""
+def constants(new: Graph, node: Node, args: tuple[Node, ...]) -> Node | None:
+    """The rule of this pass."""
     if node.op is Op.INPUT:
         assert isinstance(node.attr, str)
         domain = new.inputs[node.attr].domain
-        return new.const(domain[0]) if len(domain) == 1 else keep(new, node, args)
-    made = known(new, node.op, node.attr, args)
-    return keep(new, node, args) if made is None else made
+        return new.const(domain[0]) if len(domain) == 1 else None
+    return known(new, node.op, node.attr, args)
 
 
 def known(new: Graph, op: Op, attr: Value, args: tuple[Node, ...]) -> Node | None:

@@ -9,7 +9,7 @@ from selc.ir.evaluate import abstract
 from selc.ir.graph import Graph, Node
 from selc.ir.op import Op
 from selc.passes.algebra import algebra, by_divisor, divisors
-from selc.passes.rebuild import Images, keep, rebuild
+from selc.passes.rebuild import Images, rebuild
 
 
 def ranges(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> tuple[Graph, Images]:
@@ -29,7 +29,7 @@ def ranges(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> t
     facts = abstract(graph)
     of = divisors(graph, facts)
 
-    def rule(new: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+    def rule(new: Graph, node: Node, args: tuple[Node, ...]) -> Node | None:
         return decide(new, node, args, facts[node.id], [facts[a.id] for a in node.args], of)
 
     return rebuild(graph, roots, rule)
@@ -42,23 +42,19 @@ def decide(
     fact: AbsVal,
     of_args: Sequence[AbsVal],
     of: Sequence[int],
-) -> Node:
+) -> Node | None:
     """The image of a node, given what it and its arguments can be, and divisors of these."""
     op = node.op
     if op in (Op.CONST, Op.FAIL):
-        return keep(new, node, args)
+        return None
     if fact.values is not None and len(fact.values) == 1:
         return new.const(fact.values[0])
-    if op is Op.INPUT:
-        return keep(new, node, args)
     if op is Op.SELECT:
         values = of_args[0].values
         if values is not None and len(values) == 1:
             return args[1] if values[0] else args[2]
-        return keep(new, node, args)
-    if op in (Op.MARK, Op.OK):
-        return keep(new, node, args)
+        return None
+    if op in (Op.INPUT, Op.MARK, Op.OK):
+        return None
     made = by_divisor(new, op, args, [of[a.id] for a in node.args])
-    if made is None:
-        made = algebra(new, op, args, of_args)
-    return keep(new, node, args) if made is None else made
+    return algebra(new, op, args, of_args) if made is None else made

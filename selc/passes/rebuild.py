@@ -12,8 +12,8 @@ from selc.ir.value import Value, value_key
 Images = dict[Node, Node]
 """Old node -> new node."""
 
-Rule = Callable[[Graph, Node, tuple[Node, ...]], Node]
-"""Makes the image of an old node in the new graph, given the images of its arguments."""
+Rule = Callable[[Graph, Node, tuple[Node, ...]], Node | None]
+"""The image of a node in the new graph, given those of its arguments; None: the same operation."""
 
 _BOOLEAN: Final = BOOLEAN | {Op.ANY, Op.ALL, Op.IS_INTEGER}
 _LEAVES: Final = frozenset({Op.CONST, Op.INPUT, Op.FAIL})
@@ -31,12 +31,21 @@ def keep(new: Graph, node: Node, args: tuple[Node, ...]) -> Node:
     return new.add(node.op, *args, attr=node.attr, site=node.site)
 
 
-def rebuild(graph: Graph, roots: Sequence[Node], rule: Rule) -> tuple[Graph, Images]:
-    """Apply `rule` to every node that `roots` read, arguments first."""
+def rebuild(graph: Graph, roots: Sequence[Node], *rules: Rule) -> tuple[Graph, Images]:
+    """Apply rules, one after the other, to every node that `roots` read, arguments first."""
     new = empty_like(graph)
     image: Images = {}
     for node in graph.cone(roots):
-        made = rule(new, node, tuple([image[a] for a in node.args]))
+        args = tuple([image[a] for a in node.args])
+        made: Node | None = None
+        current = node
+        for rule in rules:
+            out = rule(new, current, args)
+            if out is not None:
+                made = current = out
+                args = out.args
+        if made is None:
+            made = new.add(node.op, *args, attr=node.attr, site=node.site)
         image[node] = made
         if made.op not in _LEAVES and made.id not in new.origin:
             span = graph.origin.get(node.id)

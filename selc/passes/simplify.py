@@ -10,12 +10,12 @@ from selc.ir.value import value_key
 from selc.passes.context import context
 from selc.passes.dce import dce
 from selc.passes.enumerate import enumerate_points
-from selc.passes.fold import fold
-from selc.passes.gvn import gvn
-from selc.passes.peval import peval
+from selc.passes.fold import fold, selects
+from selc.passes.gvn import gvn, number
+from selc.passes.peval import constants, peval
 from selc.passes.ranges import ranges
-from selc.passes.rebuild import Images, compose
-from selc.passes.table import table
+from selc.passes.rebuild import Images, Rule, compose, rebuild
+from selc.passes.table import lookups, table
 
 Run = Callable[[Graph, Sequence[Node], Sequence[Node]], tuple[Graph, Images]]
 Check = Callable[[str, Graph, Sequence[Node], Graph, Images], None]
@@ -43,6 +43,14 @@ PASSES: Final = (
 
 ROUNDS: Final = 3
 
+_LOCAL: Final[dict[str, Callable[[], Rule]]] = {
+    "peval": lambda: constants,
+    "gvn": lambda: number,
+    "fold": selects,
+    "table": lambda: lookups,
+}
+"""Passes that look at one node at a time."""
+
 
 def simplify(
     graph: Graph,
@@ -60,11 +68,10 @@ def simplify(
     """
     every = [*roots, *given]
     images: Images = {n: n for n in graph.cone(every)}
+    steps = _steps(skip, check is not None)
     for _ in range(ROUNDS):
         before = _shape(graph, [images[r] for r in every])
-        for step in PASSES:
-            if step.name in skip:
-                continue
+        for step in steps:
             now = [images[r] for r in every]
             made, moved = step.run(graph, now, [images[g] for g in given])
             if check is not None:
@@ -74,6 +81,23 @@ def simplify(
         if _shape(graph, [images[r] for r in every]) == before:
             break
     return graph, images
+
+
+def _steps(skip: frozenset[str], apart: bool) -> list[Pass]:
+    """The passes to run; unless they are to run apart, the local ones share one walk."""
+    steps = [p for p in PASSES if p.name not in skip]
+    if apart:
+        return steps
+    local = [p.name for p in steps if p.name in _LOCAL]
+
+    def walk(graph: Graph, roots: Sequence[Node], given: Sequence[Node]) -> tuple[Graph, Images]:
+        return rebuild(graph, roots, *[_LOCAL[name]() for name in local])
+
+    names = {p.name for p in steps}
+    rest = [
+        p for p in steps if p.name not in _LOCAL and not (p.name == "ranges" and "context" in names)
+    ]
+    return [Pass("+".join(local), walk), *rest]
 
 
 def _shape(graph: Graph, roots: Sequence[Node]) -> list[object]:

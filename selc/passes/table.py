@@ -8,7 +8,7 @@ from selc.ir.graph import Graph, Node
 from selc.ir.op import Op
 from selc.ir.value import Value, value_key
 from selc.passes.peval import constant
-from selc.passes.rebuild import Images, keep, rebuild
+from selc.passes.rebuild import Images, rebuild
 
 
 def table(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> tuple[Graph, Images]:
@@ -23,17 +23,17 @@ def table(graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()) -> tu
     After: `v2` is `lookup v0 {1: 16, 32: 32}` and `v3` is the constant 64. A key that is not in
     the table gives no value, before and after; its guard stands apart.
     """
-    return rebuild(graph, roots, _rule)
+    return rebuild(graph, roots, lookups)
 
 
-def _rule(new: Graph, node: Node, args: tuple[Node, ...]) -> Node:
+def lookups(new: Graph, node: Node, args: tuple[Node, ...]) -> Node | None:
+    """The rule of this pass."""
     op = node.op
     if op is Op.LOOKUP:
         return _lookup(new, node.attr, args[0])
     if op in (Op.SELECT, Op.CONST, Op.INPUT, Op.MARK, Op.FAIL):
-        return keep(new, node, args)
-    made = _through(new, op, node.attr, args)
-    return keep(new, node, args) if made is None else made
+        return None
+    return _through(new, op, node.attr, args)
 
 
 def _lookup(new: Graph, attr: Value, key: Node) -> Node:

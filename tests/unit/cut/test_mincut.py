@@ -45,7 +45,7 @@ def networks(draw: st.DrawFn):
     return edges, prices, [0], [n - 1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(networks())
 def test_cheapest_and_nearest(net) -> None:
     edges, prices, sources, sinks = net

@@ -62,7 +62,7 @@ def agrees(program: Program, r: Residual, row: dict[str, Value], p: dict[str, Va
     assert all(v is True for v in evaluate(r, both, {**p, **row})) == chosen.returned, (row, p)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(programs(), st.data())
 def test_r_is_the_overwritten_program(program, data) -> None:
     names = sorted(program.sites)
@@ -83,7 +83,7 @@ def test_r_is_the_overwritten_program(program, data) -> None:
         assume(False)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(programs())
 def test_the_batch_moves_no_choice(program) -> None:
     try:

@@ -28,7 +28,7 @@ def check(
 
 
 @pytest.mark.parametrize("step", PASSES, ids=lambda s: s.name)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(selections())
 def test_each_pass(step, drawn) -> None:
     graph, roots = drawn
@@ -37,7 +37,7 @@ def test_each_pass(step, drawn) -> None:
 
 
 @pytest.mark.parametrize("step", PASSES, ids=lambda s: s.name)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graphs())
 def test_each_pass_on_any_operation(step, graph) -> None:
     roots = graph.nodes[-3:]
@@ -45,7 +45,7 @@ def test_each_pass_on_any_operation(step, graph) -> None:
     check(graph, roots, made, images)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(selections(), st.data())
 def test_all_of_them(drawn, data) -> None:
     graph, roots = drawn
@@ -55,7 +55,7 @@ def test_all_of_them(drawn, data) -> None:
     check(graph, roots, made, images)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(selections())
 def test_with_a_premise(drawn) -> None:
     graph, roots = drawn
