@@ -13,6 +13,7 @@ from typing import Final
 from selc.ir.absval import AbsVal, never_fails, of_domain, of_values, transfer
 from selc.ir.graph import Graph, Node
 from selc.ir.op import TABLE, Op, evaluate
+from selc.ir.scopes import place
 from selc.ir.value import UNDEF, Value
 
 _INFIX: Final = {
@@ -92,22 +93,36 @@ class _Writer:
         self.text: dict[int, str] = {}
 
     def body(self, roots: Sequence[Node]) -> list[str]:
+        """Statements for all that is used more than once, inside the arms that alone need it."""
         cone = self.graph.cone(roots)
-        uses: dict[int, int] = {}
+        uses, scopes = place(cone, roots)
+        top: list[str] = []
         for node in cone:
-            for a in node.args:
-                uses[a.id] = uses.get(a.id, 0) + 1
-        for r in roots:
-            uses[r.id] = uses.get(r.id, 0) + 1
-        lines: list[str] = []
-        for node in cone:
+            home = scopes[node.id]
+            lines = home.lines if home.parent is not None else top
+            if node.op is Op.SELECT:
+                arms = [home.held(node, 0), home.held(node, 1)]
+                if any(arms):
+                    self.text[node.id] = f"v{node.id}"
+                    lines += self._branch(node, arms)
+                    continue
             text = self._expression(node)
             atomic = node.op in (Op.CONST, Op.INPUT, Op.MARK, Op.FAIL)
-            if not atomic and (uses.get(node.id, 0) > 1 or len(text) > _INLINE_LIMIT):
+            if not atomic and (uses[node.id] > 1 or len(text) > _INLINE_LIMIT):
                 lines.append(f"v{node.id} = {text}")
                 text = f"v{node.id}"
             self.text[node.id] = text
-        return lines
+        return top
+
+    def _branch(self, node: Node, arms: Sequence[list[str]]) -> list[str]:
+        cond, then, other = (self.text[a.id] for a in node.args)
+        out: list[str] = []
+        if not self.facts[node.args[0].id].defined:
+            out = [f"c{node.id} = {cond}", f"if c{node.id} is _u:", f" v{node.id} = _u"]
+            cond = f"c{node.id}"
+        out.append(f"elif {cond}:" if out else f"if {cond}:")
+        out += [f" {line}" for line in arms[0]] + [f" v{node.id} = {then}", "else:"]
+        return out + [f" {line}" for line in arms[1]] + [f" v{node.id} = {other}"]
 
     def _expression(self, node: Node) -> str:
         op = node.op
