@@ -217,7 +217,8 @@ class Engine:
         try:
             return getattr(self.module(base), alias.name)
         except (AttributeError, ImportError, Unstated):
-            return Stub(f"{base}.{alias.name}")
+            whole = f"{base}.{alias.name}"  # a module of a package without a file of its own
+            return self.module(whole) if corpus_file(self.corpus, whole) is not None else Stub(whole)
 
     def starred(self, importing: str, path: Path, name: str) -> Any:
         """What `from module import *` binds to a name."""

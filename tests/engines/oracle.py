@@ -24,7 +24,7 @@ from selc.ir.program import Program
 from selc.ir.value import Symbol
 from tests.engines.engine import Engine, bindings
 from tests.engines.overwrite import Overwriter, parse_pin
-from tests.engines.stubs import DTYPES, Array, Dtype, Member, Stub, Tensor, Unstated, value_of
+from tests.engines.stubs import DTYPES, Array, Dtype, Member, Number, Numbers, Record, Stub, Tensor, Unstated, value_of
 
 FAULTS = (
     AssertionError, ValueError, TypeError, ArithmeticError, LookupError, StopIteration, RuntimeError,
@@ -86,12 +86,19 @@ class Case:
         if not self.selection.get("assume"):
             return True
         engine = Engine(self.corpus, self.doc, self.module, self.function, Overwriter())
-        scope = Scope(engine, {**self.names(), **{k: value_of(v, engine.member) for k, v in inputs.items()}})
+        scope = Scope(engine, self.names({k: value_of(v, engine.member) for k, v in inputs.items()}))
         return all(eval(a, {}, scope) for a in self.selection["assume"])
 
-    def names(self) -> dict[str, Any]:
-        """The facts as expressions of the facts file see them."""
-        return {k: value_of(v) for k, v in self.facts.items()}
+    def names(self, inputs: Inputs) -> dict[str, Any]:
+        """Facts and inputs as expressions of the facts file see them; dotted ones are attributes."""
+        out = {k: value_of(v) for k, v in self.facts.items()}
+        for name, value in inputs.items():
+            *path, last = name.split(".")
+            here = out
+            for part in path if all(p.isidentifier() for p in [*path, last]) else ():
+                here = here.setdefault(part, Record())
+            here[last if here is not out else name] = value
+        return out
 
     def samples(self, program: Program, count: int, rng: random.Random) -> list[dict[str, Any]]:
         """Boundary inputs first, then random ones; each once, all admitted."""
@@ -199,7 +206,7 @@ class Execution:
         try:
             result = self.call(**arguments)
             tests = self.case.selection.get("require", [])
-            good = all(eval(t, {}, {**self.case.names(), **inputs, "result": result}) for t in tests)
+            good = all(eval(t, {}, {**self.case.names(inputs), "result": result}) for t in tests)
         except FAULTS:
             good = False
         if not good:
@@ -227,7 +234,8 @@ class Execution:
                 target = out[owner.split(".")[0]]
                 for part in owner.split(".")[1:]:
                     target = getattr(target, part)
-                put(target, field, value_of(value, self.engine.member))
+                listed = "length" in case.inputs.get(name, {})
+                put(target, field, Numbers(value) if listed else value_of(value, self.engine.member))
         assert case is self.case
         return out
 
@@ -257,7 +265,7 @@ class Execution:
 
     def tensor(self, stated: Mapping[str, Any], inputs: Inputs) -> Tensor:
         """A tensor of the shape that the facts give for these inputs."""
-        names = {**self.case.names(), **inputs}
+        names = self.case.names(inputs)
 
         def sizes(listed: list[Any] | None) -> tuple[int, ...] | None:
             return None if listed is None else tuple(eval(str(s), {}, names) for s in listed)
@@ -369,6 +377,8 @@ def plain(value: Any) -> Any:
     """A value as graphs hold it."""
     if isinstance(value, Enum):
         return ("member", f"{type(value).__name__}.{value.name}")
+    if isinstance(value, Number):
+        return int(value)
     if isinstance(value, (type, FunctionType)):
         return ("member", value.__qualname__)
     if isinstance(value, Dtype):

@@ -169,6 +169,7 @@ class Tensor:
     itemsize = property(element_size)
     nbytes = property(lambda self: self.numel() * self.dtype.itemsize)
     is_cuda = property(lambda self: self.device.type == "cuda")
+    is_cpu = property(lambda self: self.device.type == "cpu")
 
     def _rebuilt(self, shape: tuple[int, ...]) -> Tensor:
         return Tensor(shape, self.dtype, str(self.device), None)
@@ -192,6 +193,26 @@ class Tensor:
 
     def __setitem__(self, key: object, value: object) -> None:
         return
+
+
+class Number(int):
+    """A number that an array gives."""
+
+    def item(self) -> int:
+        return int(self)
+
+
+class Numbers(tuple[Any, ...]):
+    """A sequence that may be a list or an array: it has what both have, and an array's reductions."""
+
+    def max(self) -> Any:
+        return Number(max(tuple(self)))
+
+    def min(self) -> Any:
+        return Number(min(tuple(self)))
+
+    def sum(self) -> Any:
+        return Number(sum(tuple(self)))
 
 
 class Array(tuple[Any, ...]):
