@@ -34,25 +34,30 @@ def primes() -> Iterator[int]:
             yield n
 
 
-def radical_inverse(n: int, base: int) -> tuple[int, int]:
-    """The digits of `n` in `base` mirrored at the point, as an exact fraction."""
-    top, bottom = 0, 1
-    while n:
-        n, digit = divmod(n, base)
-        top, bottom = top * base + digit, bottom * base
-    return top, bottom
+def positions(base: int, size: int, count: int) -> list[int]:
+    """The first `count` points of van der Corput's sequence from 1 on, each scaled to 0..size-1.
+
+    The digits of k in `base`, mirrored at the point, are an exact fraction that follows from the
+    one of k // base.
+    """
+    tops, bottoms = [0], [1]
+    for k in range(1, count + 1):
+        rest, digit = divmod(k, base)
+        below = bottoms[rest]
+        tops.append(digit * below + tops[rest])
+        bottoms.append(below * base)
+    return [top * size // bottom for top, bottom in zip(tops[1:], bottoms[1:], strict=True)]
 
 
 def lattice(view: View, names: Sequence[str], count: int) -> Iterator[Row]:
     """The first `count` points of the Halton sequence over the declared domains."""
     domains = [view.graph.inputs[n].domain for n in names]
-    bases = list(itertools.islice(primes(), len(names)))
-    for k in range(1, count + 1):
-        row = []
-        for domain, base in zip(domains, bases, strict=True):
-            top, bottom = radical_inverse(k, base)
-            row.append(domain[top * len(domain) // bottom])
-        yield tuple(row)
+    bases = itertools.islice(primes(), len(names))
+    columns = [
+        [domain[i] for i in positions(base, len(domain), count)]
+        for domain, base in zip(domains, bases, strict=True)
+    ]
+    yield from zip(*columns, strict=True) if columns else itertools.repeat((), count)
 
 
 def landmarks(view: View) -> list[int]:
