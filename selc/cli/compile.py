@@ -70,7 +70,11 @@ def _emit(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[s
     help="Folder that contains packages to read, before the installed ones. May be repeated.",
 )
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="Where the selector goes."
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the selector goes.  [default: build/FAMILY_selector]",
 )
 @click.option(
     "--tuple",
@@ -105,7 +109,9 @@ def _emit(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[s
 @click.option("--skip", multiple=True, metavar="PASS", help="Leave out a pass. May be repeated.")
 @click.option("--require-proof", is_flag=True, help="Exit 1 unless every guard is proved.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
-@click.option("--emit-after", metavar="PASS", help="Print the graph after this pass (or `all`).")
+@click.option(
+    "--emit-after", metavar="PASS", help="Also write the graph after this pass (or `all`)."
+)
 @format_option
 @click.pass_context
 def compile_command(
@@ -129,7 +135,8 @@ def compile_command(
     """Compile TARGET into a selector whose choices do not depend on the batch.
 
     Prints what depends on the batch, where it is cut off, which values are legal there, and the
-    commitment tuple. With -o, writes a package that needs nothing of selc at run time.
+    commitment tuple. Writes a package that needs nothing of selc at run time; where the answer is
+    no (exit code 1), its manifest alone.
     """
     from selc.driver import compile as driver
 

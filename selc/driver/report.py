@@ -18,6 +18,7 @@ WIDTH: Final = 100
 
 MAX_GUARDS: Final = 24
 LISTED: Final = 8
+MAX_PATH: Final = 40
 
 
 def report(answer: Answer, files: Sequence[str], reason: str | None, width: int = 0) -> str:
@@ -40,7 +41,7 @@ def _head(answer: Answer) -> list[str]:
     legal, graph = answer["legal"], answer["graph"]
     moving, bits = graph["batch_dependent_points"], _bits(answer)
     lines = [
-        f"{answer['family']}: {answer['function']} in {answer['target']}, scope {answer['scope']}",
+        f"{answer['family']}: {answer['function']}, scope {answer['scope']}, in {answer['target']}",
         f"  {moving} of {bits} protected points follow the batch; "
         f"{_count([p for p in answer['pins'] if not p['free']], 'pin')} "
         f"{'cuts' if len(answer['pins']) == 1 else 'cut'} it off",
@@ -136,16 +137,17 @@ def _guards(answer: Answer, width: int) -> list[str]:
         return ["guards", "  none: the selection requires nothing"]
     loud = [g for g in guards if g["evidence"] not in ("proved", "exhaustive") or g.get("unseen")]
     shown = loud + [g for g in guards if g not in loud]
-    rows = []
-    for g in shown[:MAX_GUARDS]:
+    counts: dict[tuple[str, str, str], int] = {}
+    for g in shown:
         says = g["evidence"]
         says += f" ({g['points']} points)" if says == "sampled" else ""
         says += " (unseen)" if g.get("unseen") else ""
-        text = " ".join(g["text"].split())
-        rows.append([says, _place(g["location"]), text + _excluded(g)])
-    lines = ["guards", *table(["evidence", "source", "requirement"], rows, width)]
-    if len(shown) > MAX_GUARDS:
-        lines.append(f"  and {len(shown) - MAX_GUARDS} more; --format json lists them all")
+        row = (says, _place(g["location"]), " ".join(g["text"].split()) + _excluded(g))
+        counts[row] = counts.get(row, 0) + 1
+    rows = [[*row[:2], row[2] + (f" [{n} times]" if n > 1 else "")] for row, n in counts.items()]
+    lines = ["guards", *table(["evidence", "source", "requirement"], rows[:MAX_GUARDS], width)]
+    if len(rows) > MAX_GUARDS:
+        lines.append(f"  and {len(rows) - MAX_GUARDS} more; --format json lists them all")
     if any(g["evidence"] == "sampled" for g in guards):
         lines.append("  SAMPLED guards were tried, not proved; they are checked on every call")
     return lines
@@ -177,7 +179,9 @@ def _end(answer: Answer, files: Sequence[str], reason: str | None) -> list[str]:
         lines.append(f"written  {where}: manifest.json alone; nothing there can be imported")
     else:
         native = "native" if made["native"] else f"no native module ({reason})"
-        texts = [f for f in files if f.endswith((".ir", ".dot", ".html"))]
+        texts = [f for f in files if f.endswith((".ir", ".dot")) and not f.startswith("g1-")]
+        after = sum(f.startswith("g1-") for f in files)
+        texts += [f"{after} graphs g1-*.ir"] if after else []
         kept = ["Python", native, *(["selector.h"] if made["header"] else []), "manifest.json"]
         lines.append(f"written  {where}: {', '.join(kept + texts)}")
         lines.append(f"use      from {made['module']} import select, repin, PINS")
@@ -199,7 +203,7 @@ def relative(path: str) -> str:
 def _place(location: Mapping[str, Any]) -> str:
     path = relative(location["path"]) if location["path"] else ""
     folders = Path(path).parts
-    shown = "/".join(("..", *folders[-2:])) if len(path) > 40 and len(folders) > 2 else path
+    shown = folders[-1] if len(path) > MAX_PATH and len(folders) > 1 else path
     return f"{shown}:{location['line']}"
 
 

@@ -30,7 +30,7 @@ GUARD = {"kind": str, "text": str, "why": str, "location": dict, "evidence": str
 GRAPH = {"values": int, "inputs": int, "selection_points": int, "batch_dependent_points": int}
 ARTIFACTS = {"dir": str, "module": (str, type(None)), "native": (str, type(None)),
              "header": (str, type(None)), "manifest": (str, type(None))}  # fmt: skip
-OPTIONAL = {
+OPTIONAL: dict[str, dict[str, Any]] = {
     "point": {"decided": bool},
     "pin": {"proof": str, "at": dict},
     "guard": {"unseen": bool, "budget": str, "points": int},
