@@ -23,8 +23,8 @@ class Missing(Exception):
     """A part of the compiler that this needs is not there."""
 
 
-def lower(source: Path, facts: Sequence[Path]) -> Program:
-    """G0 of the selection in a file.
+def lower(source: Path | str, facts: Sequence[Path], roots: Sequence[Path] = ()) -> Program:
+    """G0 of the selection in a file, or of a target in a package under one of `roots`.
 
     Raises:
         Refused: the source or the facts are wrong or not supported.
@@ -36,7 +36,7 @@ def lower(source: Path, facts: Sequence[Path]) -> Program:
     stated = load_facts(facts, sink)
     if sink.has_errors:
         raise Refused(*sink)
-    return lower_target(str(source), stated, (), sink)
+    return lower_target(str(source), stated, tuple(roots), sink)
 
 
 def passes() -> list[tuple[str, Pass]]:

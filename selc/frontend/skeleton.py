@@ -7,48 +7,39 @@ that some path may need. It follows helpers through the package's source as lowe
 from __future__ import annotations
 
 import ast
+import copy
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from selc.diag.diagnostic import Refused, Sink
-from selc.frontend import dsl, launches, library, lower, names, tensors
+from selc.diag.diagnostic import Diagnostic, Refused, Sink
+from selc.diag.span import Span
+from selc.diag.suggest import did_you_mean
+from selc.frontend import access, enums, launches, library, lower, names, tensors
 from selc.frontend.context import Lowering
 from selc.frontend.facts import Facts
 from selc.frontend.modules import ModuleFinder
+from selc.frontend.skeleton_text import Found, parameters, written
 from selc.frontend.state import State
-from selc.frontend.values import Cls, External, Func, ModuleV, Opaque, V
+from selc.frontend.values import Bound, Cls, External, Func, ModuleV, Opaque, Partial, V
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from selc.frontend.source import ModuleSource
 
-BATCH: Final = re.compile(
-    r"^(m|bs|b|n_tokens|num_tokens|tokens|batch|batch_size|num_(seqs|reqs|requests|rows|valid_tokens|decodes|prefills)"
-    r"|n_rows|rows|max_(seq_?len|query_len|kv_len|num_tokens)\w*|max_seqlen_\w+|total_(q|k|bytes|tokens)|nbytes|seq_?lens?\w*"
-    r"|query_lens?\w*|common_prefix_len|num_\w*tokens\w*|grid_size)$",
-    re.IGNORECASE,
-)
-"""Parameter names that usually carry the batch."""
-
-_TENSOR_ATTRIBUTES: Final = frozenset({"shape", "dtype", "device", "numel", "element_size", "nbytes", "stride", "is_contiguous", "dim", "ndim", "size"})
 _MAX_HELPERS: Final = 200
-
-
-@dataclass(slots=True)
-class Found:
-    """What was found, by section; each entry keeps the first line that reads it."""
-
-    inputs: dict[str, str] = field(default_factory=dict)
-    facts: dict[str, str] = field(default_factory=dict)
-    optional: dict[str, str] = field(default_factory=dict)
-    tensors: dict[str, str] = field(default_factory=dict)
-    functions: dict[str, str] = field(default_factory=dict)
-    env: dict[str, str] = field(default_factory=dict)
-    globals: dict[str, str] = field(default_factory=dict)
+_MODULES: Final = frozenset({"envs", "environ"})
+_PLAIN: Final = re.compile(r".*\.(__version__|version\.\w+)")
+"""Attributes of libraries that a facts file has to state."""
+_QUIET: Final = ("logger", "init_logger", "warn", "print")
+_MODELLED: Final = (
+    "builtins.", "selc.lang", "functools.", "typing.", "itertools.", "math.", "dataclasses.",
+    "enum.", "collections.", "abc.", "contextlib.", "copy.", "bisect.", "operator.",
+    "torch.version",
+)  # fmt: skip
 
 
 def skeleton(target: str, roots: Sequence[Path]) -> str:
@@ -58,213 +49,390 @@ def skeleton(target: str, roots: Sequence[Path]) -> str:
         Refused: the target or its source cannot be found or read.
     """
     cx = Lowering(Facts(), ModuleFinder(tuple(roots)), {}, Sink())
-    func, module = lower.entry(cx, target)
-    assert isinstance(func.node, ast.FunctionDef)
-    walk = _Walk(cx, module, func)
-    walk.parameters()
+    func, module = _entry(cx, target)
+    walk = Walk(cx, func)
+    node = func.node
+    assert isinstance(node, ast.FunctionDef)
+
+    def resolve(e: ast.expr) -> Cls | None:
+        value = walk.module_level(func.module, e)
+        return value if isinstance(value, Cls) else None
+
+    def members(cls: Cls) -> list[str] | None:
+        with suppress(Refused):
+            if enums.base_of(cx, cls) is not None:
+                return list(enums.members(cx, cls).symbols)
+        return None
+
     walk.run()
-    return _yaml(walk, module, func)
+    walk.environment()
+    parameters(func, walk.found, resolve, members)
+    walk.overrides()
+    return written(walk.found, module, func)
 
 
-class _Walk:
+# -- the entry ------------------------------------------------------------------------------------
+
+
+def _entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
+    """The function that a target names, whatever decorates it or stands around it."""
+    module, name = cx.finder.split_target(target)
+    cx.entry_module = module
+    if name is None:
+        return lower.entry(cx, target)
+    first, *rest = name.split(".")
+    found: list[ast.stmt] = []
+    for segment in module.segments_binding(first):
+        found += _definitions(list(module.parse(segment)), first)
+    cls: Cls | None = None
+    for part in rest:
+        inner = found[-1] if found else None
+        if not isinstance(inner, ast.ClassDef):
+            found = []
+            break
+        cls = Cls(inner, module, inner.name if cls is None else f"{cls.qualname}.{inner.name}")
+        found = _definitions(inner.body, part)
+    node = found[-1] if found else None
+    if isinstance(node, ast.AsyncFunctionDef):
+        node = ast.FunctionDef(
+            node.name, node.args, node.body, node.decorator_list, node.returns, lineno=node.lineno
+        )
+    if not isinstance(node, ast.FunctionDef):
+        where = Span(str(module.path), 1, 1, 1, 1)
+        known = sorted({n for s in module.segments if s.kind in ("def", "class") for n in s.names})
+        what = f"there is no function `{name}` in {module.path}"
+        raise Refused(Diagnostic("SEL907", what, where, help=did_you_mean(name, known)))
+    cx.keep.append(node)
+    flavour = "static" if _decorated(node, "staticmethod") else ""
+    return Func(node, module, name, None, (), {}, cls, flavour, False), module
+
+
+def _definitions(body: Sequence[ast.stmt], name: str) -> list[ast.stmt]:
+    """Every definition of a name in a body and in its conditional blocks, in source order."""
+    out: list[ast.stmt] = []
+    for statement in body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            out += [statement] if statement.name == name else []
+            continue
+        for part in ("body", "orelse", "finalbody"):
+            inner = getattr(statement, part, None)
+            if isinstance(inner, list):
+                out += _definitions(inner, name)
+        for handler in getattr(statement, "handlers", ()):
+            out += _definitions(handler.body, name)
+    return out
+
+
+def _decorated(node: ast.FunctionDef, name: str) -> bool:
+    return any(isinstance(d, ast.Name) and d.id == name for d in node.decorator_list)
+
+
+# -- the walk -------------------------------------------------------------------------------------
+
+
+class Walk:
     """Visits the entry function and, through calls, its helpers."""
 
-    def __init__(self, cx: Lowering, module: ModuleSource, func: Func) -> None:
+    def __init__(self, cx: Lowering, func: Func) -> None:
         self.cx = cx
-        self.entry = func
         self.found = Found()
         self.todo: list[tuple[Func, bool]] = [(func, True)]
-        self.seen: set[int] = set()
+        self.seen: set[tuple[int, bool]] = set()
         self.names: set[tuple[str, str]] = set()
-        self.module = module
+        self.asking: set[int] = set()  # functions that read something outside
+        self.calls: dict[int, set[int]] = {}
+        self.texts: dict[int, list[tuple[ast.Call, str]]] = {}  # calls by the function called
+        self.variables: dict[int, tuple[Func, str]] = {}  # functions that read a named variable
+        self.parameters = set(_arguments(func.node)) - {"self", "cls"}
+        self.helpers: dict[str, tuple[int, str]] = {}
 
     def run(self) -> None:
         """Visit until nothing new is called."""
         while self.todo and len(self.seen) < _MAX_HELPERS:
-            func, entry = self.todo.pop(0)
-            if id(func.node) in self.seen:
+            func, mine = self.todo.pop(0)
+            if (id(func.node), mine) in self.seen:
                 continue
-            self.seen.add(id(func.node))
+            self.seen.add((id(func.node), mine))
             self.cx.frames.append(names.module_frame(self.cx, func.module))
             try:
-                _Visitor(self, func, entry).visit_body()
+                _Visitor(self, func, mine, len(self.seen) == 1).visit_body()
             finally:
                 self.cx.frames.pop()
 
-    def parameters(self) -> None:
-        """Guess what each parameter is from its name, annotation and use."""
-        node = self.entry.node
-        assert isinstance(node, ast.FunctionDef)
-        spec = node.args
-        every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
-        positional = [*spec.posonlyargs, *spec.args]
-        defaults = {a.arg for a in positional[len(positional) - len(spec.defaults) :]}
-        defaults |= {a.arg for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None}
-        for a in every:
-            if a.arg in ("self", "cls"):
-                continue
-            kind, _, inner = dsl.annotation(a.annotation)
-            text = "" if inner is None else ast.unparse(inner)
-            where = f"line {a.lineno}" + (f", {text}" if text else "")
-            if _is_tensor(node, a.arg, text):
-                self.found.tensors[a.arg] = f"{{shape: {_shape(node, a.arg)}, dtype: torch.bfloat16}}   # {where}"
-            elif kind in ("runtime", "request", "unpinnable") or (BATCH.match(a.arg) and text in ("", "int", "int | None")):
-                declared = f"kind: {kind or 'runtime'}, type: int, range: [1, {131072 if 'len' in a.arg else 16384}]"
-                self.found.inputs[a.arg] = f"{{{declared}}}   # {where}"
-            elif a.arg in defaults:
-                self.found.optional[a.arg] = f"{_guess(a.arg, text)}   # {where}; has a default"
-            else:
-                self.found.facts[a.arg] = f"{_guess(a.arg, text)}   # {where}"
+    def follow(self, caller: Func, func: Func, mine: bool, node: ast.expr, file: str) -> None:
+        """A call of a function (or a read of a property) whose source is there."""
+        spelling, where = "", f"line {node.lineno} of {file}"
+        if isinstance(node, ast.Call):
+            self.texts.setdefault(id(func.node), []).append((node, file))
+            spelling = ast.unparse(node.func)
+        elif isinstance(node, ast.Attribute):
+            spelling = ast.unparse(node)
+        self.todo.append((func, mine))
+        self.calls.setdefault(id(caller.node), set()).add(id(func.node))
+        if spelling and not spelling.startswith(_QUIET):
+            self.helpers.setdefault(spelling, (id(func.node), where))
+
+    def environment(self) -> None:
+        """Variables whose names are handed to a helper that reads the environment."""
+        for key, (func, parameter) in self.variables.items():
+            at = _arguments(func.node).index(parameter)
+            for call, file in self.texts.get(key, ()):
+                given = [k.value for k in call.keywords if k.arg == parameter]
+                given += call.args[at : at + 1]
+                for e in given:
+                    if isinstance(e, ast.Constant) and isinstance(e.value, str):
+                        self.found.env.setdefault(e.value, f"null   # line {call.lineno} of {file}")
+
+    def overrides(self) -> None:
+        """Helpers that read something outside may be stated instead of what they read."""
+        asking = set(self.asking)
+        grown = True
+        while grown:
+            more = {f for f, called in self.calls.items() if called & asking} - asking
+            grown = bool(more)
+            asking |= more
+        for spelling, (key, where) in self.helpers.items():
+            if key in asking and spelling not in self.found.functions:
+                self.found.overrides[spelling] = f"null   # {where}; else its source is followed"
+
+    def module_level(self, module: ModuleSource, e: ast.expr) -> V | None:
+        """What an annotation of a module stands for."""
+        with suppress(Refused):
+            if isinstance(e, ast.Name):
+                return names.module_value(self.cx, State(self.cx.true), module, e.id, e)
+            if isinstance(e, ast.Constant) and isinstance(e.value, str) and e.value.isidentifier():
+                return names.module_value(self.cx, State(self.cx.true), module, e.value, e)
+        return None
 
 
 class _Visitor(ast.NodeVisitor):
-    """Collects the outside names that one function reads."""
+    """Collects the outside names that one function reads.
 
-    def __init__(self, walk: _Walk, func: Func, entry: bool) -> None:
+    `mine` tells whether `self` is the object whose method the target is.
+    """
+
+    def __init__(self, walk: Walk, func: Func, mine: bool, entry: bool) -> None:
         self.walk = walk
         self.cx = walk.cx
         self.func = func
-        self.entry = entry
+        self.module = func.module
+        self.mine = mine
         self.found = walk.found
         node = func.node
-        spec = node.args
-        every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *[a for a in (spec.vararg, spec.kwarg) if a]]
-        self.local = {a.arg for a in every}
-        body = node.body if isinstance(node, ast.FunctionDef) else [ast.Expr(node.body)]
-        for statement in body:
-            for n in ast.walk(statement):
-                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
-                    self.local.add(n.id)
-                elif isinstance(n, (ast.FunctionDef, ast.ClassDef)):
-                    self.local.add(n.name)
-                elif isinstance(n, ast.arg):
-                    self.local.add(n.arg)
+        self.body = node.body if isinstance(node, ast.FunctionDef) else [ast.Expr(node.body)]
+        self.local = _bound_in(node)
+        self.aliases = _call_aliases(self.body)
+        self.questions = _questions(self.body, entry)
         self.imports: dict[str, str] = {}
-        self.body = body
+        self.file = func.module.path.rpartition("/")[2]
 
     def visit_body(self) -> None:
-        """Visit every statement."""
+        """Visit every statement, and the conditions under which the function is defined."""
+        for segment in self.module.segments_binding(self.func.qualname.partition(".")[0]):
+            if segment.kind == "if":
+                for statement in self.module.parse(segment):
+                    self.conditions(statement)
         for statement in self.body:
             self.visit(statement)
 
-    def visit_Import(self, node: ast.Import) -> None:  # noqa: N802  # ast's naming
-        self.imports.update(names.bindings(self.cx, self.func.module, node))
+    def conditions(self, statement: ast.stmt) -> None:
+        """The tests of nested ifs."""
+        if isinstance(statement, ast.If):
+            self.visit(statement.test)
+            for inner in (*statement.body, *statement.orelse):
+                self.conditions(inner)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: N802  # ast's naming
-        self.imports.update(names.bindings(self.cx, self.func.module, node))
+    def ask(self, section: dict[str, str], key: str, node: ast.AST, value: str = "null") -> None:
+        """Something that the facts have to state."""
+        self.walk.asking.add(id(self.func.node))
+        line = getattr(node, "lineno", 0)
+        section.setdefault(key, f"{value}   # line {line} of {self.file}")
 
-    def visit_Call(self, node: ast.Call) -> None:  # noqa: N802  # ast's naming
-        value = self.value(node.func)
+    # -- statements and expressions ---------------------------------------------------------------
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self.imports.update(names.bindings(self.cx, self.module, node))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        self.imports.update(names.bindings(self.cx, self.module, node))
+
+    def visit_Call(self, node: ast.Call) -> None:
+        value = _function(self.value(node.func))
         spelling = ast.unparse(node.func)
-        where = f"   # line {node.lineno} of {self.func.module.path.rpartition('/')[2]}"
         if isinstance(value, Func):
-            self.walk.todo.append((value, False))
-            if not (node.args or node.keywords) and launches.is_query(value.qualname):
-                self.found.functions.setdefault(spelling, f"null{where}; else its source is followed")
+            self.walk.follow(self.func, value, False, node, self.file)
         elif isinstance(value, Cls):
             with suppress(Refused):
-                init = lower.access.class_member(self.cx, State(self.cx.true), value, "__init__")
+                init = access.class_member(self.cx, State(self.cx.true), value, "__init__")
                 if isinstance(init, Func):
-                    self.walk.todo.append((init, False))
+                    self.walk.follow(self.func, init, False, ast.Name("", lineno=0), self.file)
         elif isinstance(value, External):
-            self.external(node, value.name, spelling, where)
-        elif isinstance(value, Opaque) and self.outside(node.func) and "logger" not in spelling:
-            if not launches.is_launch(value, node.func):
-                self.found.functions.setdefault(spelling, "null" + where)
+            self.external(node, value.name, spelling)
+        elif isinstance(value, Opaque) and self.outside(node.func):
+            asked = id(node) in self.questions or launches.is_query(spelling)
+            if asked or not launches.is_launch(value, node.func):
+                self.ask_call(spelling, node)
+        elif isinstance(node.func, ast.Attribute) and self.own(node.func):
+            self.method(node.func, spelling, node)
+        elif isinstance(node.func, ast.Attribute) and self.parameter(node.func):
+            self.answer(node.func, spelling, node)
         for child in (*node.args, *[k.value for k in node.keywords]):
             self.visit(child)
-        if isinstance(node.func, ast.Attribute):
+        if isinstance(node.func, ast.Attribute) and not self.own(node.func):
             self.visit(node.func.value)
 
-    def external(self, node: ast.Call, name: str, spelling: str, where: str) -> None:
+    def method(self, func: ast.Attribute, spelling: str, node: ast.Call) -> None:
+        """A call through `self`."""
+        member = self.member(func) if isinstance(func.value, ast.Name) else None
+        if isinstance(member, Func):
+            self.walk.follow(self.func, member, self.mine, node, self.file)
+        elif func.attr.lstrip("_").startswith((*launches.QUERIES, "num", "max", "min")):
+            self.ask(self.found.functions, spelling, node)
+
+    def answer(self, func: ast.Attribute, spelling: str, node: ast.Call) -> None:
+        """A method of a parameter, called for its answer."""
+        if id(node) in self.questions and not hasattr("", func.attr):
+            self.ask(self.found.answers, spelling, node)
+
+    def external(self, node: ast.Call, name: str, spelling: str) -> None:
         """A call of something that source does not define."""
-        if name in ("os.getenv", "os.environ.get") and node.args and isinstance(node.args[0], ast.Constant):
-            self.found.env.setdefault(str(node.args[0].value), "null" + where)
-        elif name.startswith("builtins.") or name in library.MODELS or name in tensors.ALLOCATORS or name in tensors.LIKE:
+        first = node.args[0] if node.args else None
+        if name in ("os.getenv", "os.environ.get"):
+            self.variable_read(first, node)
+        elif name in ("builtins.hasattr", "builtins.getattr") and isinstance(first, ast.Name):
+            if first.id in self.walk.parameters and name == "builtins.hasattr":
+                self.ask(self.found.answers, ast.unparse(node), node)
+            elif first.id in _arguments(self.func.node):
+                self.walk.asking.add(id(self.func.node))
+        elif _modelled(name):
             return
-        elif any(name == n or name.startswith(n + ".") for n in library.NO_EFFECT) or name.startswith("selc.lang"):
-            return
-        elif not launches.records(name):
-            self.found.functions.setdefault(spelling, "null" + where)
+        elif name.split(".")[0] in sys.stdlib_module_names or not launches.records(name):
+            self.ask_call(spelling, node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> None:  # noqa: N802  # ast's naming
+    def variable_read(self, name: ast.expr | None, node: ast.Call) -> None:
+        """An environment variable by a constant name or by one that callers give."""
+        if isinstance(name, ast.Constant):
+            self.ask(self.found.env, str(name.value), node)
+        elif isinstance(name, ast.Name) and name.id in _arguments(self.func.node):
+            self.walk.variables[id(self.func.node)] = (self.func, name.id)
+            self.walk.asking.add(id(self.func.node))
+
+    def ask_call(self, spelling: str, node: ast.Call) -> None:
+        """A call that the facts have to answer, unless it only reports."""
+        if not spelling.startswith(_QUIET):
+            self.ask(self.found.functions, spelling, node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
         if ast.unparse(node.value) == "os.environ" and isinstance(node.slice, ast.Constant):
-            self.found.env.setdefault(str(node.slice.value), f"null   # line {node.lineno}")
+            self.ask(self.found.env, str(node.slice.value), node)
         self.generic_visit(node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802  # ast's naming
-        root = node.value
-        if isinstance(root, ast.Name) and root.id == "self" and self.func.cls is not None:
-            member: V | None = None
-            with suppress(Refused):
-                member = lower.access.class_member(self.cx, State(self.cx.true), self.func.cls, node.attr)
-            if isinstance(member, Func):
-                self.walk.todo.append((member, False))
-            elif member is None and self.entry:
-                self.found.facts.setdefault(f"self.{node.attr}", f"null   # line {node.lineno}")
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if self.own(node):
+            self.attribute_of_self(node)
             return
-        value = self.value(root)
-        if isinstance(value, External) and node.attr in ("__version__", "hip", "version"):
-            self.found.functions.setdefault(ast.unparse(node), f"null   # line {node.lineno}")
-        if isinstance(value, ModuleV) and value.name.rpartition(".")[2] in ("envs", "environ"):
-            self.found.env.setdefault(node.attr, f"null   # line {node.lineno} of {self.func.module.path.rpartition('/')[2]}")
+        if self.parameter(node):
+            self.walk.asking.add(id(self.func.node))
+            chain = ast.unparse(node)
+            if isinstance(node.ctx, ast.Load) and chain.replace(".", "_").isidentifier():
+                self.found.read.setdefault(chain)
+        called = _called(node.value, self.aliases)
+        if called is not None and isinstance(node.ctx, ast.Load):
+            self.found.results.setdefault(called, {}).setdefault(node.attr)
+        value = self.value(node.value)
+        if isinstance(value, External) and _PLAIN.fullmatch(f"{value.name}.{node.attr}"):
+            self.ask(self.found.functions, ast.unparse(node), node)
+        reader = value.name if isinstance(value, ModuleV) else ast.unparse(node.value)
+        if reader.rpartition(".")[2] in _MODULES and (
+            node.attr.isupper() or reader != "os.environ"
+        ):
+            self.ask(self.found.env, node.attr, node)
             return
         self.generic_visit(node)
 
-    def visit_Name(self, node: ast.Name) -> None:  # noqa: N802  # ast's naming
+    def own(self, node: ast.Attribute) -> bool:
+        """Whether a chain starts at the `self` of a method."""
+        root: ast.expr = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        return isinstance(root, ast.Name) and root.id == "self" and self.func.cls is not None
+
+    def parameter(self, node: ast.Attribute) -> bool:
+        """Whether a chain starts at a parameter that bears the name of one of the target's."""
+        root: ast.expr = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id not in self.walk.parameters:
+            return False
+        return root.id in _arguments(self.func.node)
+
+    def attribute_of_self(self, node: ast.Attribute) -> None:
+        """A read of `self.a` or `self.a.b`."""
+        first = node
+        while isinstance(first.value, ast.Attribute):
+            first = first.value
+        member = self.member(first)
+        if isinstance(member, Func):
+            self.walk.follow(self.func, member, self.mine, first, self.file)
+        elif member is None and self.mine and isinstance(node.ctx, ast.Load):
+            self.ask(self.found.facts, ast.unparse(node), node)
+
+    def member(self, node: ast.Attribute) -> V | None:
+        """What the class of `self` binds an attribute to."""
+        assert self.func.cls is not None
+        with suppress(Refused):
+            return access.class_member(self.cx, State(self.cx.true), self.func.cls, node.attr)
+        return None
+
+    def visit_Name(self, node: ast.Name) -> None:
         if not isinstance(node.ctx, ast.Load) or node.id in self.local or node.id in self.imports:
             return
-        self.module_level(node.id)
+        self.variable(node.id)
         try:
-            value = names.module_value(self.cx, State(self.cx.true), self.func.module, node.id, node)
+            names.module_value(self.cx, State(self.cx.true), self.module, node.id, node)
         except Refused as refused:
             self.missing(node, refused)
-            return
-        if isinstance(value, Func) and value.module is self.func.module:
-            return
 
-    def module_level(self, name: str) -> None:
-        """Visit the statements that bind a module-level variable."""
-        module = self.func.module
+    # -- module level -----------------------------------------------------------------------------
+
+    def variable(self, name: str) -> None:
+        """Visit the statements that bind a module-level variable, here or where it comes from."""
+        origin = names.origin(self.cx, f"{self.module.module_name}.{name}").rpartition(".")
+        found = self.cx.finder.find(origin[0]) if origin[0] != self.module.module_name else None
+        module, name = (self.module, name) if found is None else (found, origin[2])
         key = (str(module.path), name)
         if key in self.walk.names:
+            self.walk.asking.add(id(self.func.node))
             return
         self.walk.names.add(key)
+        inside = copy.copy(self)
+        inside.module, inside.local, inside.imports = module, set(), {}
+        inside.file = module.path.rpartition("/")[2]
         for segment in module.segments_binding(name):
             if segment.kind in ("def", "class", "import"):
                 continue
             with suppress(Refused):
                 for statement in module.parse(segment):
-                    local, self.local = self.local, set()
-                    self.visit(statement)
-                    self.local = local
+                    inside.visit(statement)
 
     def missing(self, node: ast.Name, refused: Refused) -> None:
         """A module-level name that cannot be followed."""
         for diagnostic in refused.diagnostics:
             text = diagnostic.help
-            functions = re.findall(r'"([^"]+)": \.\.\.', text) if "functions:" in text else []
-            for spelling in functions:
-                self.found.functions.setdefault(spelling, f"null   # read by {node.id}, line {node.lineno}")
+            asked = re.findall(r'"([^"]+)": \.\.\.', text) if "functions:" in text else []
             variables = re.findall(r"^env:\n  (\w+):", text, re.MULTILINE)
+            for spelling in asked:
+                self.ask(self.found.functions, spelling, node)
             for variable in variables:
-                self.found.env.setdefault(variable, f"null   # read by {node.id}, line {node.lineno}")
-            if not functions and not variables:
-                name = f"{self.func.module.module_name}.{node.id}"
-                self.found.globals.setdefault(name, f"null   # line {node.lineno}")
+                self.ask(self.found.env, variable, node)
+            if not asked and not variables:
+                name = f"{self.module.module_name}.{node.id}".lstrip(".")
+                self.ask(self.found.globals, name, node)
 
     def value(self, e: ast.expr) -> V | None:
         """What a name or attribute chain denotes outside the function, None if it is local."""
         if isinstance(e, ast.Name):
-            if e.id in self.imports:
-                return names.dotted(self.cx, self.imports[e.id], e)
-            if e.id in self.local:
-                return None
-            try:
-                value = names.module_value(self.cx, State(self.cx.true), self.func.module, e.id, e)
-            except Refused:
-                return Opaque(e.id)
-            return External("builtins." + e.id) if value is None else value
+            return self.name_value(e)
         if isinstance(e, ast.Attribute):
             base = self.value(e.value)
             if isinstance(base, External):
@@ -273,83 +441,104 @@ class _Visitor(ast.NodeVisitor):
                 return Opaque(f"{base.text}.{e.attr}")
             if isinstance(base, (ModuleV, Cls)):
                 with suppress(Refused):
-                    return lower.access.attribute(self.cx, State(self.cx.true), e, base, e.attr)
+                    return access.attribute(self.cx, State(self.cx.true), e, base, e.attr)
                 return Opaque(ast.unparse(e))
         return None
+
+    def name_value(self, e: ast.Name) -> V | None:
+        """What a name denotes outside the function."""
+        if e.id in self.imports:
+            return names.dotted(self.cx, self.imports[e.id], e)
+        if e.id in self.local:
+            return None
+        try:
+            value = names.module_value(self.cx, State(self.cx.true), self.module, e.id, e)
+        except Refused:
+            return Opaque(e.id)
+        return External("builtins." + e.id) if value is None else value
 
     def outside(self, e: ast.expr) -> bool:
         """Whether an attribute chain starts at module level or an import."""
         while isinstance(e, ast.Attribute):
             e = e.value
-        return isinstance(e, ast.Name) and e.id not in self.local
+        return isinstance(e, ast.Name) and (e.id not in self.local or e.id in self.imports)
 
 
-def _is_tensor(node: ast.FunctionDef, name: str, annotation: str) -> bool:
-    if "Tensor" in annotation:
-        return True
-    return not annotation and any(
-        isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == name and n.attr in _TENSOR_ATTRIBUTES
-        for n in ast.walk(node)
-    )
+# -- syntax ---------------------------------------------------------------------------------------
 
 
-def _shape(node: ast.FunctionDef, name: str) -> str:
-    """A shape of the rank that the function's own reads show; two dimensions if they show none."""
-    rank = 0
+def _arguments(node: ast.FunctionDef | ast.Lambda) -> list[str]:
+    """The parameters by position, then the others."""
+    spec = node.args
+    return [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
+
+
+def _bound_in(node: ast.FunctionDef | ast.Lambda) -> set[str]:
+    """Every name that a function binds, also in nested ones, without those declared global."""
+    out = set()
+    outer = {g for n in ast.walk(node) if isinstance(n, ast.Global) for g in n.names}
     for n in ast.walk(node):
-        if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Tuple) and _reads_shape(n.value, name):
-            rank = max(rank, len(n.targets[0].elts))
-        if isinstance(n, ast.Subscript) and _reads_shape(n.value, name) and isinstance(n.slice, ast.Constant):
-            rank = max(rank, int(n.slice.value) + 1 if isinstance(n.slice.value, int) else 0)
-    sizes = ["num_tokens", "4096", *["128"] * 8]
-    return "[" + ", ".join(sizes[: rank or 2]) + "]"
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+            out.add(n.id)
+        elif isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n is not node:
+            out.add(n.name)
+        elif isinstance(n, ast.arg):
+            out.add(n.arg)
+    return out - outer
 
 
-def _reads_shape(e: ast.expr, name: str) -> bool:
-    return isinstance(e, ast.Attribute) and e.attr == "shape" and isinstance(e.value, ast.Name) and e.value.id == name
+def _call_aliases(body: Sequence[ast.stmt]) -> dict[str, str]:
+    """Variables that hold what a call without arguments returned: name -> callee."""
+    out = {}
+    for name, call in _assigned_calls(body):
+        if not call.args and not call.keywords:
+            out[name] = ast.unparse(call.func)
+    return out
 
 
-def _guess(name: str, annotation: str) -> str:
-    if "bool" in annotation or name.startswith(("use_", "is_", "has_", "enable")):
-        return "false"
-    if "str" in annotation.split(" | "):
-        return '""'
-    if annotation.startswith(("list", "tuple", "Sequence")):
-        return "[128, 128]"
-    if annotation == "int":
-        return "1"
-    if annotation == "float":
-        return "1.0"
-    if "dtype" in name or "dtype" in annotation:
-        return "torch.bfloat16"
-    return "null"
+def _assigned_calls(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
+    for statement in body:
+        for n in ast.walk(statement):
+            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call):
+                for target in n.targets:
+                    if isinstance(target, ast.Name):
+                        yield target.id, n.value
 
 
-def _yaml(walk: _Walk, module: ModuleSource, func: Func) -> str:
-    found = walk.found
-    if any("num_tokens" in text for text in found.tensors.values()) and "num_tokens" not in found.inputs:
-        found.inputs["num_tokens"] = "{kind: runtime, type: int, range: [1, 16384]}   # sizes of the tensors below"
-    name = f"{module.module_name}:{func.qualname}" if module.module_name else func.qualname
-    lines = [
-        f"# Facts for {func.qualname} in {module.path.rpartition('/')[2]}. Every value here is a guess: replace it by your deployment's.",
-        "selection:", f"  function: {_text(name)}", "  scope: launch", "  returns: {'*': bits}    # field -> bits, neutral or aux",
-    ]  # fmt: skip
-    lines += _section("inputs", found.inputs, "what the batch determines: kind runtime, unpinnable or request")
-    lines += _section("facts", found.facts, "known before serving")
-    lines += [f"# {line}" for line in _section("facts", found.optional, "have defaults; uncomment to set")[1:]]
-    lines += _section("tensors", found.tensors, "sizes may be inputs, facts and arithmetic of them")
-    lines += _section("functions", found.functions, "what these calls return in your deployment")
-    lines += _section("env", found.env, "environment variables; null is unset")
-    lines += _section("globals", found.globals, "module-level names that selc cannot follow")
-    return "\n".join(lines) + "\n"
+def _called(e: ast.expr, aliases: dict[str, str]) -> str | None:
+    """The callee whose answer an expression is."""
+    if isinstance(e, ast.Call):
+        return ast.unparse(e.func)
+    return aliases.get(e.id) if isinstance(e, ast.Name) else None
 
 
-def _section(title: str, entries: dict[str, str], comment: str) -> list[str]:
-    if not entries:
-        return []
-    return [f"{title}:    # {comment}", *[f"  {_text(k)}: {v}" for k, v in entries.items()]]
+def _questions(body: Sequence[ast.stmt], entry: bool) -> set[int]:
+    """The calls whose answers decide or are computed with; in helpers also those returned."""
+    out: set[int] = set()
+    for statement in body:
+        for n in ast.walk(statement):
+            asked: list[ast.expr] = []
+            if isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Assert)):
+                asked = [n.test]
+            elif isinstance(n, (ast.Compare, ast.BoolOp, ast.BinOp, ast.UnaryOp)):
+                asked = [c for c in ast.iter_child_nodes(n) if isinstance(c, ast.expr)]
+            elif isinstance(n, ast.Return) and n.value is not None and not entry:
+                asked = [n.value]
+            out |= {id(e) for e in asked if isinstance(e, ast.Call)}
+    return out
 
 
-def _text(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z_][\w.]*", key) and key.lower() not in ("null", "true", "false", "yes", "no", "on", "off", "y", "n") else '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _function(value: V | None) -> V | None:
+    """The function under partial applications and bound arguments."""
+    while isinstance(value, (Partial, Bound)):
+        value = value.func
+    return value
 
+
+def _modelled(name: str) -> bool:
+    """Whether lowering knows what a name of a library does."""
+    if name.startswith(_MODELLED) or name in library.MODELS:
+        return True
+    if name in tensors.ALLOCATORS or name in tensors.LIKE:
+        return True
+    return any(name == n or name.startswith(n + ".") for n in library.NO_EFFECT)

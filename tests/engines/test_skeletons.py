@@ -3,42 +3,86 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from selc.diag.diagnostic import Refused
 from selc.frontend.skeleton import skeleton
+from tests import adapters
 
 FACTS = sorted(Path(__file__).parent.glob("*.yaml"))
-SECTIONS = ("functions", "env", "tensors")
-
-
-def _flat(prefix: str, value: object) -> set[str]:
-    if isinstance(value, dict) and prefix == "self":
-        return {f"self.{k}" for k in value}
-    return {prefix}
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("path", FACTS, ids=[p.stem for p in FACTS])
-def test_skeleton_names_what_the_facts_state(path: Path, corpus: Path) -> None:
-    stated = yaml.safe_load(path.read_text())
-    text = skeleton(stated["selection"]["function"], [corpus / "vllm", corpus / "sglang"])
-    made = yaml.safe_load(text)
-    asked = set()
-    for section in ("inputs", "facts", "tensors", "functions", "env", "globals", "objects"):
-        asked |= set(made.get(section) or {})
-    optional = {line[1:].split(":")[0].strip() for line in text.splitlines() if line.startswith("#   ")}
-    missing = set()
-    for section in ("facts", "inputs", *SECTIONS):
-        for key, value in (stated.get(section) or {}).items():
-            missing |= _flat(key, value) - asked - optional
-    sizes = str(stated.get("tensors", {})) + str(stated["selection"])
-    missing = {m for m in missing if m.strip('"') not in sizes and not _covered(m, asked | optional)}
+def test_skeleton_names_what_the_facts_state(path: Path, corpus: Path, tmp_path: Path) -> None:
+    stated = yaml.safe_load(path.read_text(encoding="utf-8"))
+    target = stated["selection"]["function"]
+    text = skeleton(target, [corpus])
+    asked = names(text)
+    missing = {
+        (section, key)
+        for section in ("facts", "inputs", "functions", "env", "tensors")
+        for key in flat(section, stated.get(section) or {})
+        if not covered(key, asked) and key not in str(stated.get("tensors"))
+    }
+    missing = {m for m in missing if needed(stated, m, path, corpus, tmp_path)}
     assert not missing, f"the skeleton does not ask for {sorted(missing)}:\n{text}"
 
 
-def _covered(name: str, asked: set[str]) -> bool:
-    """A fact may state a part of what the skeleton asks for, or be spelt by its qualified name."""
+def names(text: str) -> set[str]:
+    """Everything that a skeleton asks for, with what it shows in comments."""
+    made = yaml.safe_load(text)
+    shown = [line.removeprefix("#   ") for line in text.splitlines() if line.startswith("#   ")]
+    out = {key for line in shown for key in yaml.safe_load(line)}
+    for section, entries in made.items():
+        out |= set(flat(section, entries)) if section != "selection" else set()
+    return out
+
+
+def flat(section: str, entries: dict[str, Any]) -> dict[str, Any]:
+    """Entries by name; the attributes of `self` each for itself."""
+    out = dict(entries)
+    inner = out.get("self")
+    if section == "facts" and isinstance(inner, dict):
+        out |= {f"self.{k}": v for k, v in out.pop("self").items()}
+    return out
+
+
+def covered(name: str, asked: set[str]) -> bool:
+    """A fact may state a part or the whole of what is asked, or spell it by its qualified name."""
     last = name.rpartition(".")[2]
-    return any(a == name or name.startswith(a + ".") or a.rpartition(".")[2] == last for a in asked)
+    return any(
+        a == name or name.startswith(a + ".") or a.startswith(name + ".")
+        or (a.rpartition(".")[2] == last and not a.startswith("self."))
+        for a in asked
+    )  # fmt: skip
+
+
+def needed(
+    stated: dict[str, Any], missing: tuple[str, str], path: Path, corpus: Path, folder: Path
+) -> bool:
+    """Whether the selection is refused without an entry."""
+    section, key = missing
+    reduced = {**stated, section: {k: v for k, v in stated[section].items() if k != key}}
+    if reduced[section] == stated[section]:
+        return True
+    facts = folder / "facts.yaml"
+    facts.write_text(yaml.safe_dump(reduced), encoding="utf-8")
+    try:
+        adapters.lower(stated["selection"]["function"], [facts], [corpus])
+    except Refused:
+        return True
+    return False
+
+
+CATALOGUE = (Path(__file__).parent / "catalogue.txt").read_text(encoding="utf-8").split()[1::2]
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("target", CATALOGUE)
+def test_skeleton_of_every_catalogued_function(target: str, corpus: Path) -> None:
+    made = yaml.safe_load(skeleton(target, [corpus]))
+    assert made["selection"]["function"] == target
