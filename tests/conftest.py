@@ -1,12 +1,26 @@
-"""Options and fixtures that every kind of test shares."""
+"""Options and fixtures that every kind of test shares.
+
+Generated examples are the same in every run, so that a change is judged by what it changes;
+`SELC_RANDOM=1` looks for new ones. Slow machines are no failure.
+"""
 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "selc",
+    deadline=None,
+    derandomize=os.environ.get("SELC_RANDOM") != "1",
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("selc")
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / ".corpus"

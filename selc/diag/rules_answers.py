@@ -149,6 +149,21 @@ RULES: Final = (
         language="yaml",
     ),
     Rule(
+        code="SEL938",
+        name="relation-too-large",
+        title="the legal relation is too large to be counted",
+        means=(
+            "Each guard was decided, but the guards tie so many pins and knobs together that the "
+            "assignments which satisfy all of them cannot be counted within the budget."
+        ),
+        why="Whether anything is legal at all would stay unknown.",
+        example=("requires = [sum(sizes) <= 4096]    # one guard over twenty pins: SEL938\n"),
+        action=(
+            "Fix knobs (`{fixed: ...}`), narrow their choices, or split the guard that reads most "
+            "pins into several."
+        ),
+    ),
+    Rule(
         code="SEL940",
         name="no-c-compiler",
         title="the native selector was not built (warning)",

@@ -46,6 +46,14 @@ def pin_free(program: Program, residual: Residual, found: Legality) -> None:
         raise Refused(*wrong)
 
 
+def too_large(program: Program) -> Diagnostic:
+    """The guards tie too many pins together."""
+    top = Span(program.path, 1, 1, 1, 1)
+    message = "the legal assignments of the pins and knobs are too many to be counted"
+    hint = "fix knobs with `{fixed: ...}`, or split the guard that reads most pins"
+    return Diagnostic("SEL938", message, top, help=hint)
+
+
 def warn(decided: Decided, whole_rows: bool, sink: Sink) -> None:
     """Guards that may hold vacuously, and rows of tables that the cut tears."""
     for each in decided.residual.guards:

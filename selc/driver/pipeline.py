@@ -127,7 +127,10 @@ def decide(plan: Plan, profile: Path | None, sink: Sink, clock: Clock) -> Decide
         from selc.vra.default import default_tuple
         from selc.vra.legality import legality
 
-        found = legality(residual)
+        try:
+            found = legality(residual)
+        except NotImplementedError:
+            raise Refused(findings.too_large(program)) from None
         findings.pin_free(program, residual, found)
         default = default_tuple(program, residual, found, calls, view=view)
     dependence = _dependence(program, plan, view, clock)
