@@ -310,8 +310,8 @@ def _boolean(cx: Lowering, st: State, e: ast.BoolOp, rest: list[ast.expr], conju
 
 
 def _sited(cx: Lowering, st: State, e: ast.expr, value: V) -> V:
-    """Make the value of a choosing expression a site of its own."""
-    if isinstance(value, Node) and value.op is Op.SELECT and cx.known(value) is None:
+    """Make the value of a choosing expression a site of its own, unless it is one already."""
+    if isinstance(value, Node) and value.op is Op.SELECT and not value.site and cx.known(value) is None:
         return cx.op(st, e, Op.SELECT, *value.args)
     return value
 

@@ -111,8 +111,9 @@ class Graph:
         return self.select(a, self.const(True), b) if a is not b else a
 
     def negate(self, a: Node) -> Node:
-        """`not a`."""
-        return a.args[0] if a.op is Op.NOT and a.args[0].op in BOOLEAN else self.fold(Op.NOT, a)
+        """`not a`; a negation that is a site is not looked through, for it may be overwritten."""
+        plain = a.op is Op.NOT and not a.site and a.args[0].op in BOOLEAN
+        return a.args[0] if plain else self.fold(Op.NOT, a)
 
     def cone(self, roots: Iterable[Node]) -> list[Node]:
         """Every node that `roots` read, themselves included, in topological order."""
