@@ -10,6 +10,7 @@ from selc.cut.mincut import VertexCut, min_vertex_cut
 from selc.cut.network import Network, Proved, network, proved
 from selc.cut.price import BatchPoint, Market, weight
 from selc.cut.report import no_cut
+from selc.cut.rows import parts
 from selc.ir.graph import Graph, Node
 from selc.ir.program import Guard, Program, Site
 from selc.ir.residual import Candidates, Pin, Residual
@@ -35,17 +36,20 @@ def choose_pins(
     batch_point: BatchPoint = lambda: None,
     max_candidates: int = 1024,
     skip: frozenset[str] = frozenset(),
+    whole_rows: bool = False,
 ) -> Residual:
     """Choose the pins of a program and build R.
 
     `candidates` and `is_injective` tell about one site; `batch_point` gives values of all batch
-    inputs that are admitted with every request, if there are such.
+    inputs that are admitted with every request, if there are such. With `whole_rows` no part of a
+    table's row is pinned, only what selects the row.
 
     Raises:
         Refused: SEL930, every cut contains a value that cannot be a pin.
     """
     market = Market(program, candidates, is_injective, batch_point, max_candidates)
-    search = _Search(program, market, skip)
+    closed = parts(program.graph) if whole_rows else frozenset()
+    search = _Search(program, market, skip, closed)
     pins = search.pins()
     return residualize(program, pins, skip)
 
@@ -64,6 +68,7 @@ class _Search:
     program: Program
     market: Market
     skip: frozenset[str]
+    closed: frozenset[int] = frozenset()  # nodes that are not to be pinned
     _free: dict[str, Pin | None] = field(default_factory=dict)
     _alone: tuple[Graph, Images, dict[str, Node]] | None = None
     _seen: dict[frozenset[tuple[str, bool]], _Step] = field(default_factory=dict)
@@ -156,6 +161,8 @@ class _Search:
             for site in net.sites[v]:
                 pin = self.single(site) if first else self.free(site)
                 if pin is None:
+                    if any(m.node.id in self.closed for m in site.marks):
+                        continue
                     if self.market.refusal(site) or not (
                         own_requests or not self.reads_request(site, known)
                     ):

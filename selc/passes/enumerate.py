@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import Final
 
-from selc.ir.absval import AbsVal
+from selc.ir.absval import AbsVal, never_fails
 from selc.ir.evaluate import abstract, compile_nodes
 from selc.ir.graph import Graph, Node
 from selc.ir.op import Op, TooWide
@@ -18,10 +18,14 @@ from selc.passes.rebuild import Images, keep, rebuild
 from selc.passes.sample import FULL, Cluster, alike, clusters, same_column, sample
 
 WORK: Final = 4_000_000
-"""Points times nodes that one cluster may cost."""
+"""Plain operations that one cluster may cost."""
+
+_SLOW: Final = 40
+"""An operation that may fail, or may see a failed value, in plain operations."""
 
 _MAX_NODES: Final = 4000
 _MAX_DROPS: Final = 64
+_PLAIN: Final = frozenset({Op.CONST, Op.INPUT, Op.MARK, Op.FAIL, Op.SELECT, Op.LOOKUP})
 _LEAVES: Final = frozenset({Op.CONST, Op.INPUT, Op.FAIL})
 
 Column = Sequence[Value]
@@ -120,7 +124,7 @@ def _look(graph: Graph, cluster: Cluster, setting: _Setting, findings: _Findings
         suspects = _sampled(graph, cluster, nodes, setting)
         columns = {}
         while wanted := suspects.nodes():
-            if len(graph.cone(wanted)) * cluster.size <= WORK:
+            if _cost(graph, wanted, setting.facts) * cluster.size <= WORK:
                 break
             suspects = suspects.halved()
         if not wanted:
@@ -129,6 +133,18 @@ def _look(graph: Graph, cluster: Cluster, setting: _Setting, findings: _Findings
         rows = [evaluate(*p) for p in cluster.points()]
         columns = dict(zip([n.id for n in wanted], zip(*rows, strict=True), strict=True))
     _confirm(graph, cluster, suspects, columns, setting, findings)
+
+
+def _cost(graph: Graph, nodes: Sequence[Node], facts: Sequence[AbsVal]) -> int:
+    """What evaluating some nodes at one point costs, in plain operations."""
+    out = 0
+    for node in graph.cone(nodes):
+        args = [facts[a.id] for a in node.args]
+        plain = node.op in _PLAIN or (
+            all(f.defined for f in args) and never_fails(node.op, node.attr, args)
+        )
+        out += 1 if plain else _SLOW
+    return out
 
 
 def _sampled(graph: Graph, cluster: Cluster, nodes: Sequence[Node], setting: _Setting) -> _Suspects:

@@ -39,7 +39,7 @@ PASSES: Final = (
     Pass("enumerate", enumerate_points),
     Pass("dce", dce),
 )
-"""In the order in which they run. Each may be left out; the result is only less simple."""
+"""In the order in which they run. Each may be left out: the result is only less simple."""
 
 ROUNDS: Final = 3
 
@@ -50,6 +50,9 @@ _LOCAL: Final[dict[str, Callable[[], Rule]]] = {
     "table": lambda: lookups,
 }
 """Passes that look at one node at a time."""
+
+_LAST: Final = frozenset({"enumerate", "dce"})
+"""Run when the others have nothing left to do: they cost more, or tidy up."""
 
 
 def simplify(
@@ -68,18 +71,32 @@ def simplify(
     """
     every = [*roots, *given]
     images: Images = {n: n for n in graph.cone(every)}
+    before: list[object] | None = None
+
+    def run(step: Pass) -> None:
+        nonlocal graph, images
+        now = [images[r] for r in every]
+        made, moved = step.run(graph, now, [images[g] for g in given])
+        if check is not None:
+            check(step.name, graph, now, made, moved)
+        images = compose(images, moved)
+        graph = made
+
     steps = _steps(skip, check is not None)
     for _ in range(ROUNDS):
-        before = _shape(graph, [images[r] for r in every])
         for step in steps:
-            now = [images[r] for r in every]
-            made, moved = step.run(graph, now, [images[g] for g in given])
-            if check is not None:
-                check(step.name, graph, now, made, moved)
-            images = compose(images, moved)
-            graph = made
-        if _shape(graph, [images[r] for r in every]) == before:
+            if step.name not in _LAST:
+                run(step)
+        shape = _shape(graph, [images[r] for r in every])
+        if shape == before:
             break
+        for step in steps:
+            if step.name == "enumerate":
+                run(step)
+        before = _shape(graph, [images[r] for r in every])
+    for step in steps:
+        if step.name == "dce":
+            run(step)
     return graph, images
 
 
