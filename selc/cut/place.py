@@ -10,7 +10,6 @@ from selc.cut.mincut import VertexCut, min_vertex_cut
 from selc.cut.network import Network, Proved, network, proved
 from selc.cut.price import BatchPoint, Market, weight
 from selc.cut.report import no_cut
-from selc.cut.rows import parts
 from selc.ir.graph import Graph, Node
 from selc.ir.program import Guard, Program, Site
 from selc.ir.residual import Candidates, Pin, Residual
@@ -36,22 +35,24 @@ def choose_pins(
     batch_point: BatchPoint = lambda: None,
     max_candidates: int = 1024,
     skip: frozenset[str] = frozenset(),
-    whole_rows: bool = False,
 ) -> Residual:
     """Choose the pins of a program and build R.
 
     `candidates` and `is_injective` tell about one site; `batch_point` gives values of all batch
-    inputs that are admitted with every request, if there are such. With `whole_rows` no part of a
-    table's row is pinned, only what selects the row.
+    inputs that are admitted with every request, if there are such.
 
     Raises:
         Refused: SEL930, every cut contains a value that cannot be a pin.
     """
     market = Market(program, candidates, is_injective, batch_point, max_candidates)
-    closed = parts(program.graph) if whole_rows else frozenset()
-    search = _Search(program, market, skip, closed)
+    search = _Search(program, market, skip)
     pins = search.pins()
-    return residualize(program, pins, skip)
+    residual = residualize(program, pins, skip)
+    _, reads = masks(residual.graph)
+    batch = batch_mask(residual.graph, residual.scope)
+    moved = [p.name for p, n in residual.points if p.role == "bits" and reads[n.id] & batch]
+    assert not moved, f"the batch still moves {', '.join(moved)}"
+    return residual
 
 
 @dataclass(slots=True)
@@ -68,7 +69,6 @@ class _Search:
     program: Program
     market: Market
     skip: frozenset[str]
-    closed: frozenset[int] = frozenset()  # nodes that are not to be pinned
     _free: dict[str, Pin | None] = field(default_factory=dict)
     _alone: tuple[Graph, Images, dict[str, Node]] | None = None
     _seen: dict[frozenset[tuple[str, bool]], _Step] = field(default_factory=dict)
@@ -161,8 +161,6 @@ class _Search:
             for site in net.sites[v]:
                 pin = self.single(site) if first else self.free(site)
                 if pin is None:
-                    if any(m.node.id in self.closed for m in site.marks):
-                        continue
                     if self.market.refusal(site) or not (
                         own_requests or not self.reads_request(site, known)
                     ):

@@ -38,7 +38,8 @@ class _Build:
             self.ints.append(self.g.input(f"i{k}", kind, Domain(*values)))
 
     def recent(self, of: list[Node]) -> Node:
-        return self.draw(st.sampled_from(of[-4:] if self.draw(st.booleans()) else of))
+        near: bool = self.draw(st.booleans())
+        return self.draw(st.sampled_from(of[-4:] if near else of))
 
     def number(self) -> Node:
         if self.draw(st.integers(0, 2)) == 0:
@@ -119,7 +120,8 @@ def programs(draw: st.DrawFn) -> Program:
         b.program.points.append(Point(f"p{k}", role, node, sites))
     for _ in range(draw(st.integers(0, 3))):
         cond = b.g.add(draw(st.sampled_from([Op.LE, Op.NE])), b.recent(b.ints), b.number())
-        path = b.recent(b.bools) if b.bools and draw(st.booleans()) else b.yes
+        under: bool = draw(st.booleans())
+        path = b.recent(b.bools) if b.bools and under else b.yes
         b.require(cond, "assert", path)
     return b.program
 

@@ -7,7 +7,6 @@ import itertools
 import pytest
 
 from selc.cut.place import choose_pins
-from selc.cut.rows import split_rows
 from selc.diag.diagnostic import Refused
 from selc.diag.span import NOWHERE
 from selc.ir.domain import Domain
@@ -268,44 +267,3 @@ def test_without_a_pass_the_answer_is_still_right(skip: str) -> None:
     p.point("wide", p.op(Op.LT, a, 2))
     p.point("x", x)
     assert quiet(p.choose(skip=frozenset({skip})))
-
-
-def row_of_three(covered: bool) -> Maker:
-    p = Maker(m=("runtime", Domain(1, 90)))
-    key = p.let(
-        "key",
-        p.op(
-            Op.SELECT,
-            p.op(Op.LE, p.n["m"], 8),
-            1,
-            p.op(Op.SELECT, p.op(Op.LE, p.n["m"], 40), 32, 64),
-        ),
-    )
-    columns = {"bm": (16, 32, 64), "bk": (64, 64, 128), "stages": (4, 3, 2)}
-    fields = {}
-    for name, values in columns.items():
-        pairs = tuple(zip((1, 32, 64), values, strict=True))
-        fields[name] = p.let(name, p.g.add(Op.LOOKUP, key, attr=pairs))
-    if covered:
-        p.require(p.op(Op.LE, p.op(Op.MUL, fields["bk"], fields["stages"]), 512))
-    for name, node in fields.items():
-        p.point(name, node, "bits" if name == "bk" else "neutral", f"f.{name}")
-    return p
-
-
-def test_a_split_row_is_warned_of_unless_a_require_covers_it() -> None:
-    p = row_of_three(covered=False)
-    r = p.choose()
-    assert paid(r) == ["f.bk"]
-    (warning,) = split_rows(p.program, {q.name: q for q in r.pins})
-    assert warning.code == "SEL941"
-    assert "`bm`, `stages`" in warning.message
-    covered = row_of_three(covered=True)
-    assert not split_rows(covered.program, {q.name: q for q in covered.choose().pins})
-
-
-def test_whole_rows() -> None:
-    p = row_of_three(covered=False)
-    r = p.choose(whole_rows=True)
-    assert paid(r) == ["f.key"]
-    assert not split_rows(p.program, {q.name: q for q in r.pins})
