@@ -618,7 +618,7 @@ def method(
     if isinstance(self, Seq):
         if args or kwargs:
             cx.refuse(e, "SEL901", f"`{snippet(e)}` along a dimension is not supported: {sequences.ONLY}")
-        return sequences.aggregate(cx, st, e, self, name)
+        return sequences.aggregate(cx, st, e, self, name, method=True)
     if isinstance(self, Node):
         return _node_method(cx, st, e, self, name, args)
     if isinstance(self, Ref):
@@ -647,7 +647,7 @@ def _node_method(cx: Lowering, st: State, e: ast.Call, self: Node, name: str, ar
     if name == "is_integer":
         return cx.op(st, e, Op.IS_INTEGER, self)
     if name == "item":
-        return self
+        return sequences.sited(cx, st, e, self) if self.op is Op.INPUT else self
     nodes = [expr.as_node(cx, st, a, e) if not isinstance(a, Ref) else _joined_list(cx, st, a, e) for a in args]
     return cx.op(st, e, Op.METHOD, self, *nodes, attr=name)
 

@@ -47,8 +47,8 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotation: str) -> Seq:
     return Seq(name, True if known else False if listed else None)
 
 
-def aggregate(cx: Lowering, st: State, e: ast.expr, seq: Seq, how: str) -> Node:
-    """`how(seq)`."""
+def aggregate(cx: Lowering, st: State, e: ast.expr, seq: Seq, how: str, method: bool = False) -> Node:
+    """`how(seq)`, or `seq.how()`, which gives a scalar of the array's kind and so is no site itself."""
     declared = cx.sequences[seq.name]
     if declared.length.lo == 0 and how not in ("len", "sum"):
         cx.refuse(e, "SEL901", f"`{snippet(e)}` of a sequence that may be empty is not supported",
@@ -57,6 +57,11 @@ def aggregate(cx: Lowering, st: State, e: ast.expr, seq: Seq, how: str) -> Node:
         cx.refuse(e, "SEL901", f"`{snippet(e)}` of numbers that may be negative is not supported",
                   help="compare the sequence's max and min instead")  # fmt: skip
     node = _leaf(cx, declared, how)
+    return node if method else sited(cx, st, e, node)
+
+
+def sited(cx: Lowering, st: State, e: ast.expr, node: Node) -> Node:
+    """An input's value as the expression's."""
     if node.is_const or cx.span_override is not None or cx.frame.silent:
         return node
     span = cx.span(e)

@@ -142,3 +142,10 @@ def test_methods_of_arrays_along_a_dimension(tmp_path: Path, body: str) -> None:
 def test_lists_have_no_such_methods(tmp_path: Path) -> None:
     write(tmp_path, {"mod.py": "def choose(lens: list[int]):\n    return lens.max()\n"})
     assert "`.max` of `lens`" in refusal(tmp_path, "pkg.mod:choose", ARRAYS)
+
+
+def test_what_an_array_gives_can_only_be_pinned_as_a_number(tmp_path: Path) -> None:
+    body = "def choose(lens):\n    return 1 if lens.max().item() > 50 else 0\n"
+    lifted = program(tmp_path, body, ARRAYS)
+    assert "choose.L2C17-34" in lifted.sites  # `.item()`: a number of Python, `.max()` is one of the array
+    assert "choose.L2C17-27" not in lifted.sites
