@@ -16,7 +16,9 @@ from selc.frontend.context import Lowering
 from selc.frontend.state import State
 from selc.frontend.values import Cls, DictObj, Entry, Func, InstObj, ListObj, Opaque, Ref, Tup, V
 
-CONSTRUCTORS: Final = frozenset({"__init__", "__post_init__", "__new__", "__set_name__", "__init_subclass__"})
+CONSTRUCTORS: Final = frozenset(
+    {"__init__", "__post_init__", "__new__", "__set_name__", "__init_subclass__"}
+)
 EVERY: Final = "*"
 _ENVIRONMENT: Final = re.compile(r"\b(?:getenv\(|environ\.get\(|environ\[)self\.")
 _ASSIGNED: Final = r"\s*(?:[-+*/|&%^@]|//|<<|>>|\*\*)?=(?!=)"
@@ -38,7 +40,10 @@ def set_later(cx: Lowering, cls: Cls) -> frozenset[str]:
         found: set[str] = set()
         for one in family(cx, cls):
             for item in one.node.body:
-                if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)) and item.name not in CONSTRUCTORS:
+                if (
+                    isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef))
+                    and item.name not in CONSTRUCTORS
+                ):
                     found |= _assigned(item)
         known = cx.set_later[key] = frozenset(found)
     return known
@@ -52,17 +57,27 @@ def _assigned(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, (ast.Store, ast.Del)):
             if isinstance(node.value, ast.Name) and node.value.id == first:
                 out.add(node.attr)
-        elif isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)) and node.args:
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, (ast.Name, ast.Attribute))
+            and node.args
+        ):
             name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
             target = node.args[0]
-            if name in ("setattr", "__setattr__", "delattr") and isinstance(target, ast.Name) and target.id == first:
+            if (
+                name in ("setattr", "__setattr__", "delattr")
+                and isinstance(target, ast.Name)
+                and target.id == first
+            ):
                 out.add(EVERY)
     return out
 
 
 def reads_environment(cx: Lowering, cls: Cls) -> bool:
     """Whether a class is a variable of an env module: it knows its name, and reads the environment by it."""
-    members = [i for one in family(cx, cls) for i in one.node.body if isinstance(i, ast.FunctionDef)]
+    members = [
+        i for one in family(cx, cls) for i in one.node.body if isinstance(i, ast.FunctionDef)
+    ]
     named = any(i.name == "__set_name__" for i in members)
     return named and any(_ENVIRONMENT.search(ast.unparse(i)) for i in members)
 
@@ -87,7 +102,9 @@ def settle(cx: Lowering, value: V, module_text: str, name: str) -> None:
 
 
 def _settle_object(cx: Lowering, ref: Ref, obj: InstObj, module_text: str, name: str) -> None:
-    later = frozenset() if obj.cls is None or reads_environment(cx, obj.cls) else set_later(cx, obj.cls)
+    later = (
+        frozenset() if obj.cls is None or reads_environment(cx, obj.cls) else set_later(cx, obj.cls)
+    )
     if name:
         pattern = rf"(?<![\w.]){re.escape(name)}\.(\w+){_ASSIGNED}"
         later |= frozenset(re.findall(pattern, module_text))
@@ -101,7 +118,7 @@ def _settle_object(cx: Lowering, ref: Ref, obj: InstObj, module_text: str, name:
     cx.heap.base[ref.oid] = InstObj(obj.cls, fields, obj.frozen, obj.name)
 
 
-# -- class attributes --------------------------------------------------------------------------------------------
+# -- class attributes ----------------------------------------------------------------------------
 
 
 def of_class(cx: Lowering, cls: Cls, name: str, value: V, e: ast.AST) -> V:
@@ -112,7 +129,10 @@ def of_class(cx: Lowering, cls: Cls, name: str, value: V, e: ast.AST) -> V:
         settle(cx, value, cls.module.text, "")
     short = re.escape(cls.qualname.rpartition(".")[2])
     field = re.escape(name)
-    if re.search(rf"(?<![\w.])(?:{short}|cls|type\(self\)|self\.__class__)\.{field}{_ASSIGNED}", cls.module.text):
+    if re.search(
+        rf"(?<![\w.])(?:{short}|cls|type\(self\)|self\.__class__)\.{field}{_ASSIGNED}",
+        cls.module.text,
+    ):
         names.refuse_state(cx, e, qualified)
     if isinstance(value, Ref) and re.search(rf"\.{field}{_CHANGED}", cls.module.text):
         obj = cx.heap.base[value.oid]
@@ -126,7 +146,9 @@ def of_class(cx: Lowering, cls: Cls, name: str, value: V, e: ast.AST) -> V:
 def stated(cx: Lowering, cls: Cls, name: str) -> V | None:
     """A class attribute that the facts state under `globals:`."""
     for key in (f"{cls.module.module_name}.{cls.qualname}.{name}", f"{cls.qualname}.{name}"):
-        if key in cx.facts.globals and (key.startswith(cls.module.module_name) or cls.module is cx.entry_module):
+        if key in cx.facts.globals and (
+            key.startswith(cls.module.module_name) or cls.module is cx.entry_module
+        ):
             cx.read.add(f"globals.{key}")
             return literals.from_python(cx, None, cx.facts.globals[key])
     return None
@@ -141,7 +163,11 @@ def _name_descriptor(cx: Lowering, ref: Ref, name: str, e: ast.AST) -> None:
         return
     state = State(cx.true)
     if access.class_member(cx, state, obj.cls, "__get__") is not None:
-        cx.refuse(e, "SEL901", f"reading `{name}` runs the descriptor `{obj.cls.qualname}`, which is not supported")
+        cx.refuse(
+            e,
+            "SEL901",
+            f"reading `{name}` runs the descriptor `{obj.cls.qualname}`, which is not supported",
+        )
     method = access.class_member(cx, state, obj.cls, "__set_name__")
     if not isinstance(method, Func) or not isinstance(method.node, ast.FunctionDef):
         return
@@ -152,9 +178,13 @@ def _name_descriptor(cx: Lowering, ref: Ref, name: str, e: ast.AST) -> None:
             continue  # a failing one would have stopped the import of the module
         target = s.targets[0] if isinstance(s, ast.Assign) and len(s.targets) == 1 else None
         if (
-            isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == parameters[0]
-            and isinstance(s, ast.Assign) and isinstance(s.value, ast.Name) and s.value.id == parameters[-1]
-        ):  # fmt: skip
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and target.value.id == parameters[0]
+            and isinstance(s, ast.Assign)
+            and isinstance(s.value, ast.Name)
+            and s.value.id == parameters[-1]
+        ):
             fields[target.attr] = Entry(cx.true, cx.graph.const(name))
             continue
         cx.refuse(e, "SEL901", f"`{obj.cls.qualname}.__set_name__` does more than keep the name")
@@ -165,6 +195,9 @@ def default_of(cx: Lowering, cls: Cls, name: str) -> bool:
     """Whether an instance may have the class attribute `name` replaced by one of its own."""
     for one in family(cx, cls):
         for item in one.node.body:
-            if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)) and _assigned(item) & {name, EVERY}:
+            if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)) and _assigned(item) & {
+                name,
+                EVERY,
+            }:
                 return True
     return False

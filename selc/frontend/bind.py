@@ -21,7 +21,13 @@ def bind(cx: Lowering, st: State, func: Func) -> dict[str, V]:
     spec = func.node.args
     every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
     positional = [*spec.posonlyargs, *spec.args]
-    defaults: dict[str, V] = dict(zip([a.arg for a in positional][len(positional) - len(func.defaults) :], func.defaults, strict=True))
+    defaults: dict[str, V] = dict(
+        zip(
+            [a.arg for a in positional][len(positional) - len(func.defaults) :],
+            func.defaults,
+            strict=True,
+        )
+    )
     defaults.update(func.kw_defaults)
     fields = _record_fields(cx, st, func, every)
     counts: dict[str, int] = {}
@@ -38,7 +44,9 @@ def bind(cx: Lowering, st: State, func: Func) -> dict[str, V]:
         kind, _, _ = dsl.annotation(a.annotation)
         value = _value(cx, st, a.arg, (a.arg,), kind, span)
         if isinstance(value, Seq):
-            value = sequences.declare(cx, a.arg, cx.facts.inputs[a.arg], ast.unparse(a.annotation) if a.annotation else "")
+            value = sequences.declare(
+                cx, a.arg, cx.facts.inputs[a.arg], ast.unparse(a.annotation) if a.annotation else ""
+            )
         if value is None and a.arg == "self" and func.cls is not None:
             value = _self(cx, st, func.cls)
         if value is None and a.arg == "cls" and func.flavour == "class" and func.cls is not None:
@@ -61,7 +69,11 @@ def _self(cx: Lowering, st: State, cls: Cls) -> V:
     """The object whose method is lowered: attributes from `facts: {self: ...}` and declared chains."""
     group = cx.facts.facts.get("self", {})
     cx.read.add("facts.self")
-    fields = {k: Entry(cx.true, literals.from_python(cx, None, v)) for k, v in group.items()} if isinstance(group, dict) else {}
+    fields = (
+        {k: Entry(cx.true, literals.from_python(cx, None, v)) for k, v in group.items()}
+        if isinstance(group, dict)
+        else {}
+    )
     fields.update(nested(cx, st, "self"))
     return cx.heap.new(None, InstObj(cls, fields, literals.FROM_FACTS))
 
@@ -69,7 +81,9 @@ def _self(cx: Lowering, st: State, cls: Cls) -> V:
 Field = tuple[str, ast.expr | None, ast.expr | None, Cls]
 
 
-def _record_fields(cx: Lowering, st: State, func: Func, every: list[ast.arg]) -> dict[str, list[Field] | None]:
+def _record_fields(
+    cx: Lowering, st: State, func: Func, every: list[ast.arg]
+) -> dict[str, list[Field] | None]:
     """For parameters annotated with a record of the DSL: its fields."""
     out: dict[str, list[Field] | None] = {}
     for a in every:
@@ -82,7 +96,9 @@ def _record_fields(cx: Lowering, st: State, func: Func, every: list[ast.arg]) ->
                 cls = names.module_value(cx, st, func.module, annotation.id, annotation)
         except Refused:
             continue
-        if isinstance(cls, Cls) and any(ast.unparse(d).rpartition(".")[2].startswith("record") for d in cls.node.decorator_list):
+        if isinstance(cls, Cls) and any(
+            ast.unparse(d).rpartition(".")[2].startswith("record") for d in cls.node.decorator_list
+        ):
             out[a.arg] = [
                 (i.target.id, i.annotation, i.value, cls)
                 for i in cls.node.body
@@ -91,7 +107,9 @@ def _record_fields(cx: Lowering, st: State, func: Func, every: list[ast.arg]) ->
     return out
 
 
-def _record(cx: Lowering, st: State, a: ast.arg, fields: list[Field], counts: dict[str, int], func: Func) -> V:
+def _record(
+    cx: Lowering, st: State, a: ast.arg, fields: list[Field], counts: dict[str, int], func: Func
+) -> V:
     from selc.frontend import stmt
 
     entries: dict[str, Entry] = {}
@@ -107,7 +125,11 @@ def _record(cx: Lowering, st: State, a: ast.arg, fields: list[Field], counts: di
         if value is None and default is not None:
             value = stmt.run_class_value(cx, cls, default)
         if value is None:
-            yaml = f"inputs:\n  {keys[-1]}: {{range: [1, 16384]}}" if kind else f"facts:\n  {a.arg}.{name}: ..."
+            yaml = (
+                f"inputs:\n  {keys[-1]}: {{range: [1, 16384]}}"
+                if kind
+                else f"facts:\n  {a.arg}.{name}: ..."
+            )
             span = span_of(a, str(func.module.path))
             cx.missing.setdefault(yaml, (span, f"`{a.arg}.{name}` has no value"))
             value = Poison()
@@ -118,7 +140,9 @@ def _record(cx: Lowering, st: State, a: ast.arg, fields: list[Field], counts: di
     return cx.heap.new(None, InstObj(cls, dict(entries), literals.FROM_FACTS))
 
 
-def _value(cx: Lowering, st: State, name: str, keys: tuple[str, ...], kind: str, span: object) -> V | None:
+def _value(
+    cx: Lowering, st: State, name: str, keys: tuple[str, ...], kind: str, span: object
+) -> V | None:
     """What the facts give under one of these names."""
     for key in keys:
         if key in cx.facts.inputs:
@@ -126,7 +150,12 @@ def _value(cx: Lowering, st: State, name: str, keys: tuple[str, ...], kind: str,
             return declare(cx, name, cx.facts.inputs[key], kind)
         if key in cx.facts.knobs:
             knob = cx.facts.knobs[key]
-            return dsl.declare_knob(cx, key, tuple(literals.resolve(cx, c) for c in knob.choices or (knob.setting,)), None)
+            return dsl.declare_knob(
+                cx,
+                key,
+                tuple(literals.resolve(cx, c) for c in knob.choices or (knob.setting,)),
+                None,
+            )
         if key in cx.facts.facts:
             cx.read.add(f"facts.{key}")
             value = cx.facts.facts[key]
@@ -158,7 +187,9 @@ def known_names(cx: Lowering) -> dict[str, V]:
 
 def grouped(cx: Lowering, known: dict[str, V]) -> dict[str, V]:
     """Dotted names as attributes of what their first part names, beside what facts state of it."""
-    dotted = {k: v for k, v in known.items() if "." in k and all(p.isidentifier() for p in k.split("."))}
+    dotted = {
+        k: v for k, v in known.items() if "." in k and all(p.isidentifier() for p in k.split("."))
+    }
     out = {k: v for k, v in known.items() if k not in dotted}
     for head in dict.fromkeys(k.partition(".")[0] for k in dotted):
         inner = {k.partition(".")[2]: v for k, v in dotted.items() if k.startswith(head + ".")}
@@ -180,14 +211,26 @@ def declared_object(cx: Lowering, st: State, chain: str) -> V:
     cls: Cls | None = None
     if decl.cls == "torch:device":
         index = decl.attrs.get("index")
-        return tensors.device_of(cx, str(decl.attrs.get("type")) + ("" if index is None else f":{index}"))
+        return tensors.device_of(
+            cx, str(decl.attrs.get("type")) + ("" if index is None else f":{index}")
+        )
     if decl.cls is not None:
         head, _, tail = decl.cls.rpartition(":")
         source = cx.finder.find(head)
-        found = None if source is None else names.module_value(cx, st, source, tail, ast.Name(tail, ast.Load()))
+        found = (
+            None
+            if source is None
+            else names.module_value(cx, st, source, tail, ast.Name(tail, ast.Load()))
+        )
         if not isinstance(found, Cls):
-            raise Refused(Diagnostic("SEL908", f"the class `{decl.cls}` is not found", decl.span,
-                                     help="write `package.module:Class`, and give the folder of its package with --root"))  # fmt: skip
+            raise Refused(
+                Diagnostic(
+                    "SEL908",
+                    f"the class `{decl.cls}` is not found",
+                    decl.span,
+                    help="write `package.module:Class`, and give the folder of its package with --root",
+                )
+            )
         cls = found
     fields = {k: Entry(cx.true, literals.from_python(cx, None, v)) for k, v in decl.attrs.items()}
     fields.update(nested(cx, st, chain))
@@ -222,7 +265,9 @@ def nested(cx: Lowering, st: State, chain: str) -> dict[str, Entry]:
             if section is cx.facts.objects:
                 out[name] = Entry(cx.true, declared_object(cx, st, key))
             elif section is cx.facts.tensors:
-                out[name] = Entry(cx.true, tensors.declared(cx, st, key, cx.facts.tensors[key], known_names(cx)))
+                out[name] = Entry(
+                    cx.true, tensors.declared(cx, st, key, cx.facts.tensors[key], known_names(cx))
+                )
             else:
                 cx.read.add(f"inputs.{key}")
                 out[name] = Entry(cx.true, declare(cx, key, cx.facts.inputs[key], ""))
@@ -233,21 +278,43 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotated: str) -> V:
     """An input leaf with its declared domain."""
     kind = decl.kind or annotated
     if not kind:
-        raise Refused(Diagnostic("SEL911", f"the input `{name}` has no kind", decl.span,
-                                 help="add `kind: runtime`, `request`, `unpinnable`, `knob` or `fact`"))  # fmt: skip
+        raise Refused(
+            Diagnostic(
+                "SEL911",
+                f"the input `{name}` has no kind",
+                decl.span,
+                help="add `kind: runtime`, `request`, `unpinnable`, `knob` or `fact`",
+            )
+        )
     if annotated and decl.kind and decl.kind != annotated:
         message = f"`{name}` is `{annotated}` in the program and `{decl.kind}` in the facts"
-        raise Refused(Diagnostic("SEL911", message, decl.span, help="leave the kind out of the facts"))
+        raise Refused(
+            Diagnostic("SEL911", message, decl.span, help="leave the kind out of the facts")
+        )
     if decl.length is not None or decl.element is not None:
         return sequences.declare(cx, name, decl, "")
     if decl.values is not None:
         values = tuple(literals.resolve(cx, v) for v in decl.values)
         if any(isinstance(v, dict) for v in decl.values):
-            raise Refused(Diagnostic("SEL901", f"the input `{name}` has mappings as values", decl.span, help="use scalars or lists"))
+            raise Refused(
+                Diagnostic(
+                    "SEL901",
+                    f"the input `{name}` has mappings as values",
+                    decl.span,
+                    help="use scalars or lists",
+                )
+            )
         domain = Domain(values=values)
     else:
         if decl.type not in ("int", "any", ""):
-            raise Refused(Diagnostic("SEL911", f"the input `{name}` of type {decl.type} has a range", decl.span, help="list its `values:`"))
+            raise Refused(
+                Diagnostic(
+                    "SEL911",
+                    f"the input `{name}` of type {decl.type} has a range",
+                    decl.span,
+                    help="list its `values:`",
+                )
+            )
         assert decl.lo is not None
         assert decl.hi is not None
         domain = Domain(decl.lo, decl.hi, decl.step)
@@ -260,4 +327,3 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotated: str) -> V:
         if domain.values is None:
             domain = Domain(values=tuple(domain))
     return cx.graph.input(name, kind, domain)
-

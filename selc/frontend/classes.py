@@ -14,7 +14,10 @@ def bases(cx: Lowering, cls: Cls) -> list[V]:
     """The values of a class's bases; parameters of generic ones do not count."""
     from selc.frontend import stmt
 
-    return [stmt.run_class_value(cx, cls, b.value if isinstance(b, ast.Subscript) else b) for b in cls.node.bases]
+    return [
+        stmt.run_class_value(cx, cls, b.value if isinstance(b, ast.Subscript) else b)
+        for b in cls.node.bases
+    ]
 
 
 def linear(cx: Lowering, cls: Cls, e: ast.AST) -> tuple[list[Cls], bool]:
@@ -42,7 +45,12 @@ def linear(cx: Lowering, cls: Cls, e: ast.AST) -> tuple[list[Cls], bool]:
 
 def _plain(base: V) -> bool:
     """Whether a base adds nothing that can be looked up by name."""
-    return getattr(base, "name", "") in ("builtins.object", "typing.Generic", "typing.Protocol", "abc.ABC")
+    return getattr(base, "name", "") in (
+        "builtins.object",
+        "typing.Generic",
+        "typing.Protocol",
+        "abc.ABC",
+    )
 
 
 def _has(chain: list[Cls], cls: Cls) -> bool:
@@ -88,5 +96,3 @@ def attribute(cx: Lowering, st: State, e: ast.expr, value: Super, name: str) -> 
         return Opaque(f"super().{name}")
     cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}` is not defined")
     return Opaque(f"super().{name}")
-
-

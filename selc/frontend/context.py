@@ -124,14 +124,20 @@ class Lowering:
         self.lambda_count = 0
         self.unknowns: dict[str, list[tuple[int, ...]]] = {}  # unknown call -> arguments of each
         self.launch_roles: dict[str, str] = {}  # recorded choice -> role
-        self.closures: dict[int, dict[str, V]] = {}  # scopes that functions made at module level close over
-        self.passed_tries: set[tuple[str, int]] = set()  # module-level `try` statements that did not raise
+        self.closures: dict[
+            int, dict[str, V]
+        ] = {}  # scopes that functions made at module level close over
+        self.passed_tries: set[tuple[str, int]] = (
+            set()
+        )  # module-level `try` statements that did not raise
         self.chosen_calls: list[object] = []  # calls whose callee depends on the path
         self.kernel_homes: dict[str, str] = {}  # kernel -> module
         self.record_inputs: list[tuple[str, str, Node]] = []  # (parameter, field, leaf)
         self.settings: dict[str, object] = {}  # knob -> initial setting
         self.sequences: dict[str, SequenceInput] = {}
-        self.offers: dict[str, tuple[Value, ...]] = {}  # variable -> values it may be pinned to besides
+        self.offers: dict[
+            str, tuple[Value, ...]
+        ] = {}  # variable -> values it may be pinned to besides
         self.span_override: Span | None = None
         self.failed = False
         self.current_exception = ""
@@ -143,7 +149,9 @@ class Lowering:
         self.change_counts: dict[str, int] = {}  # module-level container -> places that change it
         self.entry_module: ModuleSource | None = None
         self.entry_name = ""
-        self.unseen: dict[str, tuple[ModuleSource, str]] = {}  # imported names that could not be followed
+        self.unseen: dict[
+            str, tuple[ModuleSource, str]
+        ] = {}  # imported names that could not be followed
         self._module_scopes: dict[str, int] = {}
         self._abs: list[AbsVal] = []
         self._site_numbers: dict[str, int] = {}
@@ -258,7 +266,13 @@ class Lowering:
         """The values offered besides for a site: by `variable` or `function.variable`."""
         base = self.bases_of.get(key, key.rpartition("|")[2])
         owner = self.owner.get(key)
-        function = owner.function if owner is not None else self.frame.instance.function if self.frames else ""
+        function = (
+            owner.function
+            if owner is not None
+            else self.frame.instance.function
+            if self.frames
+            else ""
+        )
         return self.offers.get(base, ()) or self.offers.get(f"{function}.{base}", ())
 
     def register(self, key: str, base: str, kind: str, span: Span, node: Node, st: State) -> None:
@@ -375,12 +389,18 @@ class Lowering:
         if self.known_bool(ok) is True:
             return
         if self.handlers and exception == "":
-            self.refuse(e, "SEL901", "this may raise inside a `try`, and which exception is not certain",
-                        help="narrow the facts so that it cannot raise, or state the result of the call under `functions:`")  # fmt: skip
+            self.refuse(
+                e,
+                "SEL901",
+                "this may raise inside a `try`, and which exception is not certain",
+                help="narrow the facts so that it cannot raise, or state the result of the call under `functions:`",
+            )
         for handler in reversed(self.handlers):
             if handler.catches(exception):
                 failed = st.fork(self.graph.both(st.live, self.graph.negate(ok)))
-                handler.raises.append(Exit(self.since(handler.depth, failed), failed, None, exception, self.span(e)))
+                handler.raises.append(
+                    Exit(self.since(handler.depth, failed), failed, None, exception, self.span(e))
+                )
                 st.live = self.graph.both(st.live, ok)
                 return
         words = text or f"`{snippet(e)}` must not raise {exception or 'an exception'}"
@@ -400,22 +420,38 @@ class Lowering:
     def obj(self, st: State, ref: Ref, e: ast.AST) -> Obj:
         """The content of a heap object, for reading."""
         if ref.oid in self.heap.stale:
-            self.refuse(e, "SEL906", "this object may have been changed through another name",
-                        help="change a copy of it: `dict(x)` or `x.copy()`")  # fmt: skip
+            self.refuse(
+                e,
+                "SEL906",
+                "this object may have been changed through another name",
+                help="change a copy of it: `dict(x)` or `x.copy()`",
+            )
         return self.heap.get(st, ref)
 
     def replace(self, st: State, ref: Ref, obj: Obj, e: ast.AST) -> None:
         """Change a heap object."""
         old = self.obj(st, ref, e)
         if ref.oid in self.heap.base and not old.frozen and not getattr(old, "unknown", ""):
-            self.refuse(e, "SEL906", "this object is shared between calls: a change to it would be seen by the next one",
-                        help="change a copy of it: `dict(x)` or `x.copy()`")  # fmt: skip
+            self.refuse(
+                e,
+                "SEL906",
+                "this object is shared between calls: a change to it would be seen by the next one",
+                help="change a copy of it: `dict(x)` or `x.copy()`",
+            )
         if old.frozen:
-            self.refuse(e, "SEL906", f"this object cannot be changed here: {old.frozen}",
-                        help="change a copy of it: `dict(x)` or `x.copy()`")  # fmt: skip
+            self.refuse(
+                e,
+                "SEL906",
+                f"this object cannot be changed here: {old.frozen}",
+                help="change a copy of it: `dict(x)` or `x.copy()`",
+            )
         if ref.oid in self.heap.superseded and self.heap.superseded[ref.oid] != ref.oid:
-            self.refuse(e, "SEL906", "this object may be known by another name whose value would have to change too",
-                        help="change a copy of it: `dict(x)` or `x.copy()`")  # fmt: skip
+            self.refuse(
+                e,
+                "SEL906",
+                "this object may be known by another name whose value would have to change too",
+                help="change a copy of it: `dict(x)` or `x.copy()`",
+            )
         todo = [ref.oid]
         while todo:
             for source in self.heap.sources.get(todo.pop(), ()):
@@ -444,7 +480,9 @@ class Lowering:
             for diagnostic in found:
                 sink.add(diagnostic)
 
-    def refuse(self, node: ast.AST | Span, code: str, message: str, help: str = "", label: str = "") -> NoReturn:
+    def refuse(
+        self, node: ast.AST | Span, code: str, message: str, help: str = "", label: str = ""
+    ) -> NoReturn:
         """Give up on this statement."""
         span = node if isinstance(node, Span) else self.span(node)
         raise Refused(Diagnostic(code, message, span, label=label, help=help))
@@ -453,7 +491,9 @@ class Lowering:
         """Something outside the source has to be stated in the facts; collected and shown at once."""
         span = self.span(node)
         self.missing.setdefault(yaml, (span, message))
-        raise Refused(Diagnostic("SEL912", message, span, help=f"state it in a facts file:\n{yaml}"))
+        raise Refused(
+            Diagnostic("SEL912", message, span, help=f"state it in a facts file:\n{yaml}")
+        )
 
 
 def span_of(node: ast.AST, path: str) -> Span:
@@ -473,9 +513,12 @@ def snippet(node: ast.AST) -> str:
 
 
 _EXCEPTIONS = {
-    Op.FLOORDIV: "ZeroDivisionError", Op.MOD: "ZeroDivisionError", Op.TRUEDIV: "ZeroDivisionError",
-    Op.INDEX: "IndexError", Op.LOOKUP: "KeyError",
-}  # fmt: skip
+    Op.FLOORDIV: "ZeroDivisionError",
+    Op.MOD: "ZeroDivisionError",
+    Op.TRUEDIV: "ZeroDivisionError",
+    Op.INDEX: "IndexError",
+    Op.LOOKUP: "KeyError",
+}
 
 
 def exception_of(op: Op, args: list[AbsVal]) -> str:

@@ -48,7 +48,9 @@ def annotation(e: ast.expr | None) -> tuple[str, str, ast.expr | None]:
     return "", "", e
 
 
-def call(cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def call(
+    cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     """`require`, `assume`, `knob` and `float32`."""
     if name in ("require", "assume"):
         cond = expr.truth(cx, st, args[0], e.args[0])
@@ -67,13 +69,23 @@ def call(cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], k
 def _knob(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     known = cx.known(expr.as_node(cx, st, args[0], e)) if args else None
     if known is None or not isinstance(known[0], str):
-        cx.refuse(e, "SEL901", "a knob needs a constant name", help='write `knob("name", choices=(...), default=...)`')
+        cx.refuse(
+            e,
+            "SEL901",
+            "a knob needs a constant name",
+            help='write `knob("name", choices=(...), default=...)`',
+        )
     choices = kwargs.get("choices", args[1] if len(args) > 1 else cx.none)
     default = kwargs.get("default", cx.none)
     values = cx.known(expr.as_node(cx, st, choices, e))
     start = cx.known(expr.as_node(cx, st, default, e))
     if values is None or not isinstance(values[0], tuple) or not values[0] or start is None:
-        cx.refuse(e, "SEL901", f"the knob `{known[0]}` needs constant choices", help="`choices=` takes a tuple of constants")
+        cx.refuse(
+            e,
+            "SEL901",
+            f"the knob `{known[0]}` needs constant choices",
+            help="`choices=` takes a tuple of constants",
+        )
     return declare_knob(cx, known[0], values[0], start[0])
 
 

@@ -24,13 +24,27 @@ from selc.ir.value import Symbol, Value
 
 KIND: Final = "enum:"
 _BASES: Final = {
-    "enum.Enum": "", "enum.IntEnum": "int", "enum.StrEnum": "str", "builtins.int": "int", "builtins.str": "str",
-    "enum.Flag": "flag", "enum.IntFlag": "flag", "enum.ReprEnum": "", "builtins.float": "float",
-}  # fmt: skip
-_MEMBER: Final = re.compile(r"(?:(?P<module>[a-z_]\w*(?:\.\w+)*)[.:])?(?P<cls>[A-Z_]\w*(?:\.[A-Z]\w*)*)\.(?P<name>[A-Za-z]\w*)")
+    "enum.Enum": "",
+    "enum.IntEnum": "int",
+    "enum.StrEnum": "str",
+    "builtins.int": "int",
+    "builtins.str": "str",
+    "enum.Flag": "flag",
+    "enum.IntFlag": "flag",
+    "enum.ReprEnum": "",
+    "builtins.float": "float",
+}
+_MEMBER: Final = re.compile(
+    r"(?:(?P<module>[a-z_]\w*(?:\.\w+)*)[.:])?(?P<cls>[A-Z_]\w*(?:\.[A-Z]\w*)*)\.(?P<name>[A-Za-z]\w*)"
+)
 _COMPARED: Final = {
-    ast.Eq: "__eq__", ast.NotEq: "__ne__", ast.Lt: "__lt__", ast.LtE: "__le__", ast.Gt: "__gt__", ast.GtE: "__ge__",
-}  # fmt: skip
+    ast.Eq: "__eq__",
+    ast.NotEq: "__ne__",
+    ast.Lt: "__lt__",
+    ast.LtE: "__le__",
+    ast.Gt: "__gt__",
+    ast.GtE: "__ge__",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,19 +106,27 @@ def _members(cx: Lowering, cls: Cls, kind: str) -> Members:
     raw: dict[str, V] = {}  # in the class body, a member's name is its plain value
     for item in cls.node.body:
         if isinstance(item, ast.FunctionDef) and item.name == "_generate_next_value_":
-            cx.refuse(item, "SEL901", f"the members of `{cls.qualname}` are numbered by code of its own")
+            cx.refuse(
+                item, "SEL901", f"the members of `{cls.qualname}` are numbered by code of its own"
+            )
         if not isinstance(item, ast.Assign):
             continue
         for target in item.targets:
             if not isinstance(target, ast.Name):
-                cx.refuse(item, "SEL901", f"this definition in the Enum `{cls.qualname}` is not supported")
+                cx.refuse(
+                    item, "SEL901", f"this definition in the Enum `{cls.qualname}` is not supported"
+                )
             if target.id.startswith("_"):
                 continue
             value = _value(cx, cls, item.value, target.id, mixin, given, raw)
             if value is not None:
                 given.append(value[0])
                 raw[target.id] = cx.graph.const(value[0])
-            first = None if value is None else next((s for s, v in values.items() if v == value[0]), None)
+            first = (
+                None
+                if value is None
+                else next((s for s, v in values.items() if v == value[0]), None)
+            )
             symbol = first or Symbol(kind, f"{cls.qualname.rpartition('.')[2]}.{target.id}")
             symbols[target.id] = symbol
             if first is None and value is not None:
@@ -115,7 +137,13 @@ def _members(cx: Lowering, cls: Cls, kind: str) -> Members:
 
 
 def _value(
-    cx: Lowering, cls: Cls, e: ast.expr, name: str, mixin: str, given: list[Value], raw: Mapping[str, V]
+    cx: Lowering,
+    cls: Cls,
+    e: ast.expr,
+    name: str,
+    mixin: str,
+    given: list[Value],
+    raw: Mapping[str, V],
 ) -> tuple[Value] | None:
     """The constant value of a member; None where it has none that selc knows."""
     from selc.frontend import expr, stmt
@@ -124,8 +152,16 @@ def _value(
         if mixin == "str":
             return (name.lower(),)
         numbers = [v for v in given if isinstance(v, int)]
-        if len(numbers) < len(given) or (numbers and numbers[-1] != max(numbers)) or mixin == "flag":
-            cx.refuse(e, "SEL901", f"what `auto()` gives here in `{cls.qualname}` depends on the version of Python")
+        if (
+            len(numbers) < len(given)
+            or (numbers and numbers[-1] != max(numbers))
+            or mixin == "flag"
+        ):
+            cx.refuse(
+                e,
+                "SEL901",
+                f"what `auto()` gives here in `{cls.qualname}` depends on the version of Python",
+            )
         return (numbers[-1] + 1 if numbers else 1,)
     try:
         value = stmt.run_class_value(cx, cls, e, raw)
@@ -143,7 +179,7 @@ def member(cx: Lowering, cls: Cls, name: str) -> Node | None:
     return None if symbol is None else cx.graph.const(symbol)
 
 
-# -- facts ---------------------------------------------------------------------------------------------------
+# -- facts ---------------------------------------------------------------------------------------
 
 
 def named(cx: Lowering, text: str) -> Symbol | None:
@@ -175,8 +211,14 @@ def named(cx: Lowering, text: str) -> Symbol | None:
             assert isinstance(node.attr, Symbol)
             return node.attr
     if place is not None and sources[0] is not None:
-        raise Refused(Diagnostic("SEL911", f"`{text}` is no Enum member: there is no such class or member in {sources[0].path}", Span("", 0, 0, 0, 0),
-                                 help="check the spelling"))  # fmt: skip
+        raise Refused(
+            Diagnostic(
+                "SEL911",
+                f"`{text}` is no Enum member: there is no such class or member in {sources[0].path}",
+                Span("", 0, 0, 0, 0),
+                help="check the spelling",
+            )
+        )
     return None
 
 
@@ -190,7 +232,7 @@ def _nested(cx: Lowering, value: V | None, rest: list[str]) -> Cls | None:
     return value if isinstance(value, Cls) else None
 
 
-# -- nodes -----------------------------------------------------------------------------------------------------
+# -- nodes ---------------------------------------------------------------------------------------
 
 
 def of(cx: Lowering, node: Node) -> Members | None:
@@ -210,7 +252,12 @@ def plain(cx: Lowering, node: Node, e: ast.AST) -> Node:
         return node
     values = cx.abs(node).values
     if values is None:
-        cx.refuse(e, "SEL901", "which Enum members this can be is not known", help="list them: `values: [Class.A, Class.B]`")
+        cx.refuse(
+            e,
+            "SEL901",
+            "which Enum members this can be is not known",
+            help="list them: `values: [Class.A, Class.B]`",
+        )
     table: list[tuple[Value, Value]] = []
     mixed = False
     for value in values:
@@ -258,7 +305,11 @@ def comparison(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, rig
         method = access.class_member(cx, st, side.cls, name)
         if isinstance(method, Func):
             if side is not own:
-                cx.refuse(e, "SEL901", f"`{snippet(e)}` is decided by `{side.cls.qualname}.{name}` of the right operand")
+                cx.refuse(
+                    e,
+                    "SEL901",
+                    f"`{snippet(e)}` is decided by `{side.cls.qualname}.{name}` of the right operand",
+                )
             return calls.invoke(cx, st, e, Bound(method, left), (right,), {})
     return None
 
@@ -269,13 +320,22 @@ def key(cx: Lowering, e: ast.AST, entries: object, node: Node) -> Node:
     keys = list(entries) if isinstance(entries, dict) else []
     inside = [x for k in (*keys, *(cx.abs(node).values or ())) if isinstance(k, tuple) for x in k]
     if any(isinstance(x, Symbol) and x.kind in cx.enums and cx.enums[x.kind].mixin for x in inside):
-        cx.refuse(e, "SEL901", "Enum members that are numbers or text, inside a tuple used as key, are not supported")
+        cx.refuse(
+            e,
+            "SEL901",
+            "Enum members that are numbers or text, inside a tuple used as key, are not supported",
+        )
     theirs = {cx.enums.get(k.kind) if isinstance(k, Symbol) else None for k in keys}
     if found is not None and found.mixin and theirs == {found}:
         return node
     if any(m is not None and m.mixin for m in theirs) and (found is None or found.mixin):
         if found is not None or cx.abs(node).kinds & {"int", "bool", "float", "str"}:
-            cx.refuse(e, "SEL901", "looking up a number or text among Enum members is not supported", help="use one kind of key")
+            cx.refuse(
+                e,
+                "SEL901",
+                "looking up a number or text among Enum members is not supported",
+                help="use one kind of key",
+            )
     return plain(cx, node, e)
 
 
@@ -285,7 +345,12 @@ def alike(cx: Lowering, container: Tup, item: V, e: ast.AST) -> tuple[Tup, V]:
         return container, item
     nodes = [v for v in (*container.items, item) if isinstance(v, Node)]
     found = [of(cx, n) for n in nodes]
-    if found and found[0] is not None and all(m is found[0] for m in found) and len(nodes) == len(container.items) + 1:
+    if (
+        found
+        and found[0] is not None
+        and all(m is found[0] for m in found)
+        and len(nodes) == len(container.items) + 1
+    ):
         return container, item
     items = tuple(plain(cx, v, e) if isinstance(v, Node) else v for v in container.items)
     return Tup(items, container.fields), plain(cx, item, e) if isinstance(item, Node) else item
@@ -317,7 +382,12 @@ def attribute(cx: Lowering, st: State, e: ast.expr, node: Node, name: str) -> V 
         return own
     if found.mixin in ("int", "str", "float"):
         return Method(plain(cx, node, e), name)
-    cx.refuse(e, "SEL901", f"`.{name}` of a member of `{found.cls.qualname}` is not supported", help=f"state it: functions: {{\"{snippet(e)}\": ...}}")
+    cx.refuse(
+        e,
+        "SEL901",
+        f"`.{name}` of a member of `{found.cls.qualname}` is not supported",
+        help=f'state it: functions: {{"{snippet(e)}": ...}}',
+    )
 
 
 def _lookup(cx: Lowering, e: ast.AST, node: Node, table: dict[Symbol, Value]) -> Node:
@@ -337,9 +407,18 @@ def text(cx: Lowering, node: Node, e: ast.AST) -> Node:
 
     for method in ("__str__", "__format__", "__repr__"):
         if access.class_member(cx, State(cx.true), found.cls, method) is not None:
-            cx.refuse(e, "SEL901", f"the text of a member is made by `{found.cls.qualname}.{method}`")
-    if found.mixin and not any(ast.unparse(b).rpartition(".")[2] in ("IntEnum", "StrEnum") for b in found.cls.node.bases):
-        cx.refuse(e, "SEL901", f"the text of a member of `{found.cls.qualname}` depends on the version of Python", help="use `.value` or `.name`")
+            cx.refuse(
+                e, "SEL901", f"the text of a member is made by `{found.cls.qualname}.{method}`"
+            )
+    if found.mixin and not any(
+        ast.unparse(b).rpartition(".")[2] in ("IntEnum", "StrEnum") for b in found.cls.node.bases
+    ):
+        cx.refuse(
+            e,
+            "SEL901",
+            f"the text of a member of `{found.cls.qualname}` depends on the version of Python",
+            help="use `.value` or `.name`",
+        )
     return plain(cx, node, e)
 
 
@@ -349,12 +428,14 @@ def ordered(cx: Lowering, st: State, value: V, e: ast.AST, largest: bool) -> Nod
 
     node = expr.as_node(cx, st, value, e)
     found = of(cx, node)
-    if found is not None and isinstance(access.class_member(cx, st, found.cls, "__gt__" if largest else "__lt__"), Func):
+    if found is not None and isinstance(
+        access.class_member(cx, st, found.cls, "__gt__" if largest else "__lt__"), Func
+    ):
         cx.refuse(e, "SEL901", f"the order of `{found.cls.qualname}` is decided by code of its own")
     return plain(cx, node, e)
 
 
-# -- classes ---------------------------------------------------------------------------------------------------
+# -- classes -------------------------------------------------------------------------------------
 
 
 def by_value(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...]) -> V:
@@ -369,7 +450,9 @@ def by_value(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...]
         return node
     node = plain(cx, node, e)
     pairs: list[tuple[Value, Value]] = [(v, s) for s, v in found.values.items()]
-    if len(found.values) < len(set(found.symbols.values())) or any(isinstance(v, (Symbol, tuple)) for v, _ in pairs):
+    if len(found.values) < len(set(found.symbols.values())) or any(
+        isinstance(v, (Symbol, tuple)) for v, _ in pairs
+    ):
         cx.refuse(e, "SEL901", f"the values of `{cls.qualname}` are not constants")
     inside = cx.graph.fold(Op.HASKEY, node, attr=tuple(v for v, _ in pairs))
     missing = access.class_member(cx, st, cls, "_missing_")
@@ -380,7 +463,9 @@ def by_value(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...]
     def absent(s: State) -> V:
         if isinstance(missing, Func):
             return calls.invoke(cx, s, e, Bound(missing, cls), (node,), {})
-        cx.partial(s, e, cx.false, "ValueError", f"`{snippet(e)}` must be a value of `{cls.qualname}`")
+        cx.partial(
+            s, e, cx.false, "ValueError", f"`{snippet(e)}` must be a value of `{cls.qualname}`"
+        )
         return cx.graph.add(Op.FAIL)
 
     return cx.branch(st, inside, there, absent)
@@ -406,7 +491,9 @@ def listed(cx: Lowering, cls: Cls) -> tuple[V, ...]:
 
 def mapping(cx: Lowering, cls: Cls) -> V:
     """`Class.__members__`."""
-    entries = {name: Entry(cx.true, cx.graph.const(s)) for name, s in members(cx, cls).symbols.items()}
+    entries = {
+        name: Entry(cx.true, cx.graph.const(s)) for name, s in members(cx, cls).symbols.items()
+    }
     return cx.heap.new(None, DictObj(dict(entries), frozen="it lists the members of a class"))
 
 
@@ -428,6 +515,22 @@ def instance(cx: Lowering, node: Node, kind: V) -> bool | None:
 
 
 __all__ = [
-    "alike", "attribute", "base_of", "by_name", "by_value", "comparison", "instance", "key", "listed", "mapping", "member",
-    "members", "named", "of", "operands", "ordered", "plain", "text",
-]  # fmt: skip
+    "alike",
+    "attribute",
+    "base_of",
+    "by_name",
+    "by_value",
+    "comparison",
+    "instance",
+    "key",
+    "listed",
+    "mapping",
+    "member",
+    "members",
+    "named",
+    "of",
+    "operands",
+    "ordered",
+    "plain",
+    "text",
+]

@@ -14,23 +14,25 @@ from typing import TYPE_CHECKING, Final
 from selc.frontend import expr, literals, names
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
-from selc.frontend.values import Choice, Cls, DictObj, External, FileV, Mask, Ref, V
+from selc.frontend.values import Choice, DictObj, External, FileV, Mask, Ref, V
 from selc.ir.graph import Node
 from selc.ir.op import Op
-from selc.ir.value import Symbol
 
 if TYPE_CHECKING:
     from selc.frontend.source import ModuleSource
 
 
-
-# -- the environment ---------------------------------------------------------------------------------------
+# -- the environment -----------------------------------------------------------------------------
 
 
 def environ_value(cx: Lowering, st: State, e: ast.AST, name: str) -> str | None:
     """An environment variable as the facts state it."""
     if name not in cx.facts.env:
-        cx.need(e, f"env:\n  {name}: null", f"the environment variable `{name}` is read here; null means unset")
+        cx.need(
+            e,
+            f"env:\n  {name}: null",
+            f"the environment variable `{name}` is read here; null means unset",
+        )
     cx.read.add(f"env.{name}")
     return cx.facts.env[name]
 
@@ -70,7 +72,9 @@ def environ_item(cx: Lowering, st: State, e: ast.Subscript, index: V) -> V:
 
 def environ_has(cx: Lowering, st: State, e: ast.expr, index: V) -> Node:
     """`name in os.environ`."""
-    return cx.graph.const(environ_get(cx, st, e, _variable(cx, st, e, index), cx.none) is not cx.none)
+    return cx.graph.const(
+        environ_get(cx, st, e, _variable(cx, st, e, index), cx.none) is not cx.none
+    )
 
 
 def environ_store(cx: Lowering, st: State, e: ast.AST, index: V, value: V) -> None:
@@ -99,7 +103,7 @@ def _reads(source: ModuleSource, name: str) -> bool:
     return bool(source.segments_binding("environment_variables")) and f'"{name}"' in source.text
 
 
-# -- files -----------------------------------------------------------------------------------------------------
+# -- files ---------------------------------------------------------------------------------------
 
 
 def read_file(cx: Lowering, st: State, e: ast.AST, value: V) -> Path:
@@ -126,12 +130,17 @@ def load_json(cx: Lowering, st: State, e: ast.AST, file: FileV) -> V:
         data = file.path.read_bytes()
         document = json.loads(data)
     except (OSError, ValueError) as error:
-        cx.refuse(e, "SEL908", f"cannot read `{file.path.name}` as JSON: {error}", help="check the file, or state its content under `tables:`")
+        cx.refuse(
+            e,
+            "SEL908",
+            f"cannot read `{file.path.name}` as JSON: {error}",
+            help="check the file, or state its content under `tables:`",
+        )
     cx.sources[str(file.path)] = hashlib.blake2b(data, digest_size=16).hexdigest()
     return literals.from_json(cx, st, document)
 
 
-# -- functions of libraries --------------------------------------------------------------------------------------
+# -- functions of libraries ----------------------------------------------------------------------
 
 
 Model = Callable[[Lowering, State, ast.Call, tuple[V, ...], dict[str, V]], V]
@@ -156,7 +165,15 @@ def _fold(function: Callable[..., object]) -> Model:
             known = cx.known(node)
             if known is None:
                 before, after = nodes[:i], nodes[i + 1 :]
-                value = expr.split(cx, st, node, e, lambda s, v, b=before, a=after: model(cx, s, e, (*b, cx.graph.const(v), *a), {}))  # type: ignore[misc]  # defaults bind the loop's variables
+                value = expr.split(
+                    cx,
+                    st,
+                    node,
+                    e,
+                    lambda s, v, b=before, a=after: model(
+                        cx, s, e, (*b, cx.graph.const(v), *a), {}
+                    ),
+                )  # type: ignore[misc]  # defaults bind the loop's variables
                 return expr._sited(cx, st, e, value)
             values.append(known[0])
         try:
@@ -180,18 +197,27 @@ def _exists(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: d
     return cx.graph.const(there)
 
 
-def _json_load(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _json_load(
+    cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     if not isinstance(args[0], FileV):
         cx.refuse(e, "SEL901", "`json.load` of something that is not an open file")
     return load_json(cx, st, e, args[0])
 
 
-def _next_power_of_2(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _next_power_of_2(
+    cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     """triton.next_power_of_2, by its bit tricks: 0 for 0, else the least power of two >= n."""
     n = expr.as_node(cx, st, args[0], e)
     a = cx.abs(n)
     if not a.is_integral or a.lo is None or a.lo < 0 or a.hi is None or a.hi >= 1 << 62:
-        cx.refuse(e, "SEL901", "`next_power_of_2` needs a bounded, non-negative integer", help="narrow the input's range")
+        cx.refuse(
+            e,
+            "SEL901",
+            "`next_power_of_2` needs a bounded, non-negative integer",
+            help="narrow the input's range",
+        )
     one = cx.graph.const(1)
     bits = cx.graph.fold(Op.BIT_LENGTH, cx.graph.fold(Op.SUB, n, one))
     power = cx.graph.fold(Op.LSHIFT, one, cx.graph.fold(Op.MAX2, bits, cx.graph.const(0)))
@@ -251,13 +277,16 @@ def _cond(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dic
     operands = builtins_.iterate(cx, st, given["operands"], e) if "operands" in given else ()
     cond = expr.truth(cx, st, given["pred"], e)
     return cx.branch(
-        st, cond,
+        st,
+        cond,
         lambda s: calls.invoke(cx, s, e, given["true_fn"], operands, {}),
         lambda s: calls.invoke(cx, s, e, given["false_fn"], operands, {}),
-    )  # fmt: skip
+    )
 
 
-def _typing_cast(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _typing_cast(
+    cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     return args[1]
 
 
@@ -279,24 +308,48 @@ def _mask(universal: bool) -> Model:
 
         if len(args) == 1 and not kwargs and isinstance(args[0], Mask):
             return sequences.quantified(cx, st, e, args[0], universal)
-        cx.need(e, f'functions:\n  "{snippet(e.func)}": ...', f"`{snippet(e)}` is a library function that selc does not model here")
+        cx.need(
+            e,
+            f'functions:\n  "{snippet(e.func)}": ...',
+            f"`{snippet(e)}` is a library function that selc does not model here",
+        )
 
     return model
 
 
 MODELS: Final[dict[str, Model]] = {
-    "numpy.all": _mask(True), "numpy.any": _mask(False), "torch.all": _mask(True), "torch.any": _mask(False),
-    "os.getenv": _getenv, "os.environ.get": _getenv, "os.path.exists": _exists, "os.path.isfile": _exists,
-    "os.path.join": _fold(os.path.join), "os.path.dirname": _fold(os.path.dirname),
-    "os.path.realpath": _fold(os.path.abspath), "os.path.abspath": _fold(os.path.abspath),
-    "os.path.basename": _fold(os.path.basename), "json.load": _json_load,
-    "math.ceil": _unary(Op.CEIL), "math.floor": _unary(Op.FLOOR), "math.trunc": _unary(Op.TRUNC),
-    "math.sqrt": _unary(Op.SQRT), "math.log2": _log2, "math.prod": _prod, "math.gcd": _fold(math.gcd),
-    "triton.next_power_of_2": _next_power_of_2, "triton.cdiv": _cdiv,
-    "bisect.bisect": _bisect(True), "bisect.bisect_right": _bisect(True), "bisect.bisect_left": _bisect(False),
-    "typing.cast": _typing_cast, "torch.cond": _cond, "copy.copy": _copy, "copy.deepcopy": _copy,
+    "numpy.all": _mask(True),
+    "numpy.any": _mask(False),
+    "torch.all": _mask(True),
+    "torch.any": _mask(False),
+    "os.getenv": _getenv,
+    "os.environ.get": _getenv,
+    "os.path.exists": _exists,
+    "os.path.isfile": _exists,
+    "os.path.join": _fold(os.path.join),
+    "os.path.dirname": _fold(os.path.dirname),
+    "os.path.realpath": _fold(os.path.abspath),
+    "os.path.abspath": _fold(os.path.abspath),
+    "os.path.basename": _fold(os.path.basename),
+    "json.load": _json_load,
+    "math.ceil": _unary(Op.CEIL),
+    "math.floor": _unary(Op.FLOOR),
+    "math.trunc": _unary(Op.TRUNC),
+    "math.sqrt": _unary(Op.SQRT),
+    "math.log2": _log2,
+    "math.prod": _prod,
+    "math.gcd": _fold(math.gcd),
+    "triton.next_power_of_2": _next_power_of_2,
+    "triton.cdiv": _cdiv,
+    "bisect.bisect": _bisect(True),
+    "bisect.bisect_right": _bisect(True),
+    "bisect.bisect_left": _bisect(False),
+    "typing.cast": _typing_cast,
+    "torch.cond": _cond,
+    "copy.copy": _copy,
+    "copy.deepcopy": _copy,
     "logging.getLogger": _logger,
-}  # fmt: skip
+}
 """Library functions that are modelled, by qualified name; `functions:` facts come first."""
 
 ENGINE_MODELS: Final[dict[str, Model]] = {"init_logger": _logger}
@@ -304,4 +357,3 @@ ENGINE_MODELS: Final[dict[str, Model]] = {"init_logger": _logger}
 
 NO_EFFECT: Final = frozenset({"selc.logger", "warnings.warn", "logging", "builtins.print"})
 """Calls whose effects no selection can see."""
-

@@ -14,32 +14,73 @@ from selc.frontend import literals
 from selc.frontend.context import Frame, Lowering
 from selc.frontend.sites import Instance, Plan
 from selc.frontend.state import State
-from selc.frontend.values import Choice, Cls, DictObj, External, Func, ListObj, ModuleV, Opaque, Ref, Unbound, V
+from selc.frontend.values import (
+    Choice,
+    Cls,
+    DictObj,
+    External,
+    Func,
+    ListObj,
+    ModuleV,
+    Opaque,
+    Ref,
+    Unbound,
+    V,
+)
 
 if TYPE_CHECKING:
     from selc.frontend.facts import FunctionFact
     from selc.frontend.source import ModuleSource
 
-LIBRARIES: Final = frozenset({"selc", "torch", "numpy", "triton", "flashinfer", "flash_attn", "deep_gemm", "transformers"}) | sys.stdlib_module_names
+LIBRARIES: Final = (
+    frozenset(
+        {
+            "selc",
+            "torch",
+            "numpy",
+            "triton",
+            "flashinfer",
+            "flash_attn",
+            "deep_gemm",
+            "transformers",
+        }
+    )
+    | sys.stdlib_module_names
+)
 """Top-level packages that are modelled, never followed."""
 
 GUARDED: Final = {"triton": "triton", "tl": "triton.language"}
 """Libraries by the name under which an engine re-exports them."""
 
-TRANSPARENT: Final = frozenset({
-    "lru_cache", "cache", "wraps", "override", "final", "no_type_check", "abstractmethod", "compile", "inference_mode", "no_grad",
-    "custom_op",
-})  # fmt: skip
+TRANSPARENT: Final = frozenset(
+    {
+        "lru_cache",
+        "cache",
+        "wraps",
+        "override",
+        "final",
+        "no_type_check",
+        "abstractmethod",
+        "compile",
+        "inference_mode",
+        "no_grad",
+        "custom_op",
+    }
+)
 """Decorators that do not change what a function returns."""
 
 
 def refuse_state(cx: Lowering, e: ast.AST, name: str) -> NoReturn:
     """Reading something that earlier calls may have changed."""
-    cx.refuse(e, "SEL906", f"`{name}` is changed while the program runs: what it holds here depends on earlier calls",
-              help=f"state its content under `globals:` in the facts, if serving never changes it: globals: {{\"{name}\": ...}}")  # fmt: skip
+    cx.refuse(
+        e,
+        "SEL906",
+        f"`{name}` is changed while the program runs: what it holds here depends on earlier calls",
+        help=f'state its content under `globals:` in the facts, if serving never changes it: globals: {{"{name}": ...}}',
+    )
 
 
-# -- local names --------------------------------------------------------------------------------------
+# -- local names ---------------------------------------------------------------------------------
 
 
 def load(cx: Lowering, st: State, e: ast.Name) -> V:
@@ -59,8 +100,12 @@ def load(cx: Lowering, st: State, e: ast.Name) -> V:
         return value
     if hasattr(builtins, name):
         return External("builtins." + name)
-    cx.refuse(e, "SEL904", f"`{name}` is not defined in this function or its module",
-              help="check the spelling, or state it under `globals:` or `functions:`")  # fmt: skip
+    cx.refuse(
+        e,
+        "SEL904",
+        f"`{name}` is not defined in this function or its module",
+        help="check the spelling, or state it under `globals:` or `functions:`",
+    )
 
 
 def local_value(cx: Lowering, st: State, name: str) -> V | None:
@@ -92,7 +137,7 @@ def store(cx: Lowering, st: State, name: str, value: V) -> None:
     st.scopes.setdefault(scope, {})[name] = value
 
 
-# -- module level ---------------------------------------------------------------------------------------
+# -- module level --------------------------------------------------------------------------------
 
 
 def module_value(cx: Lowering, st: State, module: ModuleSource, name: str, e: ast.AST) -> V | None:
@@ -144,8 +189,15 @@ def _module_value(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> 
     last = segments[-1]
     if last.kind == "import":
         return imported(cx, module, name, e)
-    if any(s.kind == "try" and (str(module.path), s.first_line) not in cx.passed_tries for s in segments):
-        cx.need(e, f'globals:\n  "{qualified}": ...', f"`{name}` is bound inside a `try` at module level")
+    if any(
+        s.kind == "try" and (str(module.path), s.first_line) not in cx.passed_tries
+        for s in segments
+    ):
+        cx.need(
+            e,
+            f'globals:\n  "{qualified}": ...',
+            f"`{name}` is bound inside a `try` at module level",
+        )
     from selc.frontend import stmt
 
     if qualified in cx.evaluating:
@@ -238,7 +290,11 @@ def origin(cx: Lowering, name: str) -> str:
             continue
         for target in reversed(_stars(cx, source)):
             found = cx.finder.find(target)
-            if found is not None and exported(cx, found, last) and (found.segments_binding(last) or found.segments_binding("*")):
+            if (
+                found is not None
+                and exported(cx, found, last)
+                and (found.segments_binding(last) or found.segments_binding("*"))
+            ):
                 name = f"{target}.{last}"
                 break
         else:
@@ -264,7 +320,7 @@ def _mark_state(cx: Lowering, module: ModuleSource, name: str, ref: Ref, own: se
         cx.heap.base[ref.oid] = ListObj((), unknown=qualified, kind=obj.kind)
 
 
-# -- imports --------------------------------------------------------------------------------------------
+# -- imports -------------------------------------------------------------------------------------
 
 
 def import_target(cx: Lowering, module: ModuleSource, name: str) -> str | None:
@@ -277,10 +333,15 @@ def import_target(cx: Lowering, module: ModuleSource, name: str) -> str | None:
     return target
 
 
-def bindings(cx: Lowering, module: ModuleSource, node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+def bindings(
+    cx: Lowering, module: ModuleSource, node: ast.Import | ast.ImportFrom
+) -> dict[str, str]:
     """What an import statement binds: name -> dotted target."""
     if isinstance(node, ast.Import):
-        return {a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0] for a in node.names}
+        return {
+            a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0]
+            for a in node.names
+        }
     base = cx.finder.resolve_import(module, node.level, node.module)
     return {a.asname or a.name: f"{base}.{a.name}" for a in node.names}
 
@@ -310,7 +371,9 @@ def dotted(cx: Lowering, target: str, e: ast.AST) -> V:
         return external(cx, target)
     base, _, last = target.rpartition(".")
     source = cx.finder.find(base) if base else None
-    if cx.finder.find(target) is not None and (source is None or not _rebound(cx, source, last, target)):
+    if cx.finder.find(target) is not None and (
+        source is None or not _rebound(cx, source, last, target)
+    ):
         return ModuleV(target)
     if source is None:
         return Opaque(target)
@@ -347,13 +410,18 @@ def external(cx: Lowering, target: str) -> V:
         dtype = literals.dtype(target.removeprefix("torch."))
         if dtype is not None:
             return cx.graph.const(dtype)
-    constants = {"math.pi": 3.141592653589793, "math.e": 2.718281828459045, "math.inf": float("inf"), "os.sep": "/"}
+    constants = {
+        "math.pi": 3.141592653589793,
+        "math.e": 2.718281828459045,
+        "math.inf": float("inf"),
+        "os.sep": "/",
+    }
     if target in constants:
         return cx.graph.const(constants[target])
     return External(target)
 
 
-# -- facts about outside names ------------------------------------------------------------------------
+# -- facts about outside names -------------------------------------------------------------------
 
 
 def qualified(cx: Lowering, st: State, e: ast.expr) -> str | None:
@@ -365,7 +433,11 @@ def qualified(cx: Lowering, st: State, e: ast.expr) -> str | None:
                 return cx.import_names[scope, e.id]
             if e.id in st.scopes.get(scope, {}):
                 value = st.scopes[scope][e.id]
-                return f"{value.module.module_name}.{value.qualname}" if isinstance(value, (Func, Cls)) else None
+                return (
+                    f"{value.module.module_name}.{value.qualname}"
+                    if isinstance(value, (Func, Cls))
+                    else None
+                )
             scope = cx.parents.get(scope)
         module = cx.frame.module
         segments = module.segments_binding(e.id)
@@ -380,7 +452,9 @@ def qualified(cx: Lowering, st: State, e: ast.expr) -> str | None:
 
 def fact_for(cx: Lowering, st: State, e: ast.expr) -> FunctionFact | None:
     """The `functions:` fact for a callee or attribute, by its spelling or its qualified name."""
-    if not cx.facts.functions or not isinstance(e, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+    if not cx.facts.functions or not isinstance(
+        e, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+    ):
         return None
     name = _spelled(cx).get(ast.unparse(e)) or qualified(cx, st, e)
     if name is not None and name not in cx.facts.functions:
@@ -407,4 +481,3 @@ def module_frame(cx: Lowering, module: ModuleSource) -> Frame:
     instance = Instance("<module>", None, 0, 0, "", f"<{module.module_name}>")
     scope = cx.new_scope(None, frozenset())
     return Frame(instance, module, Plan(), scope, None, len(cx.conds), silent=True)
-

@@ -36,7 +36,9 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotation: str) -> Seq:
     assert decl.element is not None
     if decl.kind not in ("runtime", "unpinnable", "request"):
         message = f"the sequence input `{name}` cannot be a {decl.kind}"
-        raise Refused(Diagnostic("SEL911", message, decl.span, help="make it runtime, unpinnable or request"))
+        raise Refused(
+            Diagnostic("SEL911", message, decl.span, help="make it runtime, unpinnable or request")
+        )
     if name not in cx.sequences:
         length, element = Domain(*decl.length), Domain(*decl.element)
         cx.sequences[name] = SequenceInput(
@@ -47,15 +49,25 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotation: str) -> Seq:
     return Seq(name, True if known else False if listed else None)
 
 
-def aggregate(cx: Lowering, st: State, e: ast.expr, seq: Seq, how: str, method: bool = False) -> Node:
+def aggregate(
+    cx: Lowering, st: State, e: ast.expr, seq: Seq, how: str, method: bool = False
+) -> Node:
     """`how(seq)`, or `seq.how()`, which gives a scalar of the array's kind and so is no site itself."""
     declared = cx.sequences[seq.name]
     if declared.length.lo == 0 and how not in ("len", "sum"):
-        cx.refuse(e, "SEL901", f"`{snippet(e)}` of a sequence that may be empty is not supported",
-                  help=f"declare the length of `{seq.name}` from 1 on")  # fmt: skip
+        cx.refuse(
+            e,
+            "SEL901",
+            f"`{snippet(e)}` of a sequence that may be empty is not supported",
+            help=f"declare the length of `{seq.name}` from 1 on",
+        )
     if how in ("any", "all") and declared.element.lo < 0:
-        cx.refuse(e, "SEL901", f"`{snippet(e)}` of numbers that may be negative is not supported",
-                  help="compare the sequence's max and min instead")  # fmt: skip
+        cx.refuse(
+            e,
+            "SEL901",
+            f"`{snippet(e)}` of numbers that may be negative is not supported",
+            help="compare the sequence's max and min instead",
+        )
     node = _leaf(cx, declared, how)
     return node if method else sited(cx, st, e, node)
 
@@ -104,25 +116,41 @@ def masked(cx: Lowering, e: ast.AST, op: Op, left: V, right: V) -> Mask | None:
     if not isinstance(left, Seq):
         return None
     if not isinstance(right, Node) or left.array is not True:
-        cx.refuse(e, "SEL901", f"comparing the sequence `{left.name}` here is not supported: {ONLY}",
-                  help="an array (annotated `np.ndarray` or `torch.Tensor`) may be compared with a number")  # fmt: skip
+        cx.refuse(
+            e,
+            "SEL901",
+            f"comparing the sequence `{left.name}` here is not supported: {ONLY}",
+            help="an array (annotated `np.ndarray` or `torch.Tensor`) may be compared with a number",
+        )
     return Mask(left, op, right)
 
 
 def quantified(cx: Lowering, st: State, e: ast.Call, mask: Mask, universal: bool) -> Node:
     """`np.all(array == number)` and its kin, in terms of the array's extremes."""
     known = {
-        (True, Op.EQ): (("min", Op.EQ), ("max", Op.EQ)), (True, Op.LT): (("max", Op.LT),),
-        (True, Op.LE): (("max", Op.LE),), (True, Op.GT): (("min", Op.GT),), (True, Op.GE): (("min", Op.GE),),
-        (False, Op.NE): (("min", Op.NE), ("max", Op.NE)), (False, Op.LT): (("min", Op.LT),),
-        (False, Op.LE): (("min", Op.LE),), (False, Op.GT): (("max", Op.GT),), (False, Op.GE): (("max", Op.GE),),
-    }.get((universal, mask.op))  # fmt: skip
+        (True, Op.EQ): (("min", Op.EQ), ("max", Op.EQ)),
+        (True, Op.LT): (("max", Op.LT),),
+        (True, Op.LE): (("max", Op.LE),),
+        (True, Op.GT): (("min", Op.GT),),
+        (True, Op.GE): (("min", Op.GE),),
+        (False, Op.NE): (("min", Op.NE), ("max", Op.NE)),
+        (False, Op.LT): (("min", Op.LT),),
+        (False, Op.LE): (("min", Op.LE),),
+        (False, Op.GT): (("max", Op.GT),),
+        (False, Op.GE): (("max", Op.GE),),
+    }.get((universal, mask.op))
     if known is None:
-        cx.refuse(e, "SEL901", f"`{snippet(e)}` cannot be told from the sequence's extremes: {ONLY}")
+        cx.refuse(
+            e, "SEL901", f"`{snippet(e)}` cannot be told from the sequence's extremes: {ONLY}"
+        )
     declared = cx.sequences[mask.seq.name]
     if declared.length.lo == 0:
-        cx.refuse(e, "SEL901", f"`{snippet(e)}` of a sequence that may be empty is not supported",
-                  help=f"declare the length of `{mask.seq.name}` from 1 on")  # fmt: skip
+        cx.refuse(
+            e,
+            "SEL901",
+            f"`{snippet(e)}` of a sequence that may be empty is not supported",
+            help=f"declare the length of `{mask.seq.name}` from 1 on",
+        )
     parts = [cx.graph.fold(op, _leaf(cx, declared, how), mask.other) for how, op in known]
     if len(parts) == 1:
         return cx.op(st, e, Op.TRUTH, parts[0]) if not parts[0].is_const else parts[0]
@@ -158,10 +186,14 @@ def _relations(cx: Lowering, seq: SequenceInput, used: set[str]) -> None:
             _state(cx, f"len({name}) > 1 or min({name}) == max({name})", alone)
     if "any" in used and high is not None:
         some = _leaf(cx, seq, "any")
-        _state(cx, f"any({name}) == (max({name}) != 0)", g.fold(Op.EQ, some, g.fold(Op.NE, high, zero)))
+        _state(
+            cx, f"any({name}) == (max({name}) != 0)", g.fold(Op.EQ, some, g.fold(Op.NE, high, zero))
+        )
     if "all" in used and low is not None:
         every = _leaf(cx, seq, "all")
-        _state(cx, f"all({name}) == (min({name}) != 0)", g.fold(Op.EQ, every, g.fold(Op.NE, low, zero)))
+        _state(
+            cx, f"all({name}) == (min({name}) != 0)", g.fold(Op.EQ, every, g.fold(Op.NE, low, zero))
+        )
     if "sum" not in used:
         return
     total = _leaf(cx, seq, "sum")
@@ -170,9 +202,20 @@ def _relations(cx: Lowering, seq: SequenceInput, used: set[str]) -> None:
     a, b = low or least, high or most
     lower = g.fold(Op.MUL, n, a) if high is None else g.fold(Op.ADD, g.fold(Op.MUL, rest, a), high)
     upper = g.fold(Op.MUL, n, b) if low is None else g.fold(Op.ADD, low, g.fold(Op.MUL, rest, b))
-    low_text, high_text = f"min({name})" if low else str(seq.element.lo), f"max({name})" if high else str(seq.element.hi)
-    below = f"len({name}) * {low_text}" if high is None else f"(len({name}) - 1) * {low_text} + {high_text}"
-    above = f"len({name}) * {high_text}" if low is None else f"{low_text} + (len({name}) - 1) * {high_text}"
+    low_text, high_text = (
+        f"min({name})" if low else str(seq.element.lo),
+        f"max({name})" if high else str(seq.element.hi),
+    )
+    below = (
+        f"len({name}) * {low_text}"
+        if high is None
+        else f"(len({name}) - 1) * {low_text} + {high_text}"
+    )
+    above = (
+        f"len({name}) * {high_text}"
+        if low is None
+        else f"{low_text} + (len({name}) - 1) * {high_text}"
+    )
     _state(cx, f"{below} <= sum({name})", g.fold(Op.LE, lower, total))
     _state(cx, f"sum({name}) <= {above}", g.fold(Op.LE, total, upper))
 
@@ -184,7 +227,9 @@ def _state(cx: Lowering, text: str, cond: Node) -> None:
     for name in cx.sequences:
         if f"({name})" in text and name in cx.facts.inputs:
             span = cx.facts.inputs[name].span
-    cx.guards.append(Guard("assume", "facts", text, "what holds of every sequence", span, cx.true, cond))
+    cx.guards.append(
+        Guard("assume", "facts", text, "what holds of every sequence", span, cx.true, cond)
+    )
 
 
 __all__ = ["AGGREGATES", "aggregate", "declare", "masked", "quantified", "relate", "size"]

@@ -36,10 +36,22 @@ _PLAIN: Final = re.compile(r".*\.(__version__|version\.\w+)")
 """Attributes of libraries that a facts file has to state."""
 _QUIET: Final = ("logger", "init_logger", "warn", "print")
 _MODELLED: Final = (
-    "builtins.", "selc.lang", "functools.", "typing.", "itertools.", "math.", "dataclasses.",
-    "enum.", "collections.", "abc.", "contextlib.", "copy.", "bisect.", "operator.",
+    "builtins.",
+    "selc.lang",
+    "functools.",
+    "typing.",
+    "itertools.",
+    "math.",
+    "dataclasses.",
+    "enum.",
+    "collections.",
+    "abc.",
+    "contextlib.",
+    "copy.",
+    "bisect.",
+    "operator.",
     "torch.version",
-)  # fmt: skip
+)
 
 
 def skeleton(target: str, roots: Sequence[Path]) -> str:
@@ -71,7 +83,7 @@ def skeleton(target: str, roots: Sequence[Path]) -> str:
     return written(walk.found, module, func)
 
 
-# -- the entry ------------------------------------------------------------------------------------
+# -- the entry -----------------------------------------------------------------------------------
 
 
 def _entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
@@ -127,7 +139,7 @@ def _decorated(node: ast.FunctionDef, name: str) -> bool:
     return any(isinstance(d, ast.Name) and d.id == name for d in node.decorator_list)
 
 
-# -- the walk -------------------------------------------------------------------------------------
+# -- the walk ------------------------------------------------------------------------------------
 
 
 class Walk:
@@ -464,7 +476,7 @@ class _Visitor(ast.NodeVisitor):
         return isinstance(e, ast.Name) and (e.id not in self.local or e.id in self.imports)
 
 
-# -- syntax ---------------------------------------------------------------------------------------
+# -- syntax --------------------------------------------------------------------------------------
 
 
 def _arguments(node: ast.FunctionDef | ast.Lambda) -> list[str]:

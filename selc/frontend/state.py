@@ -100,11 +100,16 @@ class Joiner:
             left, right = then.scopes.get(sid, {}), other.scopes.get(sid, {})
             out.scopes[sid] = {
                 name: self._values(
-                    cond, left.get(name, Unbound(name)), right.get(name, Unbound(name)),
-                    then, other, out, merged,
+                    cond,
+                    left.get(name, Unbound(name)),
+                    right.get(name, Unbound(name)),
+                    then,
+                    other,
+                    out,
+                    merged,
                 )
                 for name in {**left, **right}
-            }  # fmt: skip
+            }
         self._merged = merged
         return out
 
@@ -117,18 +122,32 @@ class Joiner:
         return self._values(cond, a, b, then, other, out, getattr(self, "_merged", {}))
 
     def _values(
-        self, cond: Node, a: V, b: V, then: State, other: State, out: State,
+        self,
+        cond: Node,
+        a: V,
+        b: V,
+        then: State,
+        other: State,
+        out: State,
         merged: dict[tuple[int, int], Ref],
-    ) -> V:  # fmt: skip
+    ) -> V:
         if a is b or (type(a) is type(b) and a == b):
             return a
         if isinstance(a, Poison) or isinstance(b, Poison):
             return Poison()
         if isinstance(a, Node) and isinstance(b, Node):
             return self.graph.select(cond, a, b)
-        if isinstance(a, Tup) and isinstance(b, Tup) and len(a.items) == len(b.items) and a.fields == b.fields:
+        if (
+            isinstance(a, Tup)
+            and isinstance(b, Tup)
+            and len(a.items) == len(b.items)
+            and a.fields == b.fields
+        ):
             pairs = zip(a.items, b.items, strict=True)
-            return Tup(tuple(self._values(cond, x, y, then, other, out, merged) for x, y in pairs), a.fields)
+            return Tup(
+                tuple(self._values(cond, x, y, then, other, out, merged) for x, y in pairs),
+                a.fields,
+            )
         if isinstance(a, Func) and isinstance(b, Func) and a.node is b.node and a.scope == b.scope:
             return a
         if isinstance(a, Ref) and isinstance(b, Ref):
@@ -149,16 +168,26 @@ class Joiner:
     @staticmethod
     def _alike(a: Obj, b: Obj) -> bool:
         if isinstance(a, ListObj) and isinstance(b, ListObj):
-            return len(a.items) == len(b.items) and a.kind == b.kind and not (a.unknown or b.unknown)
+            return (
+                len(a.items) == len(b.items) and a.kind == b.kind and not (a.unknown or b.unknown)
+            )
         if isinstance(a, InstObj) and isinstance(b, InstObj):
-            same = a.cls is b.cls or (a.cls is not None and b.cls is not None and a.cls.node is b.cls.node)
+            same = a.cls is b.cls or (
+                a.cls is not None and b.cls is not None and a.cls.node is b.cls.node
+            )
             return same and a.name == b.name
         return isinstance(a, DictObj) and isinstance(b, DictObj) and a.unknown == b.unknown
 
     def _objects(
-        self, cond: Node, a: Obj, b: Obj, then: State, other: State, out: State,
+        self,
+        cond: Node,
+        a: Obj,
+        b: Obj,
+        then: State,
+        other: State,
+        out: State,
         merged: dict[tuple[int, int], Ref],
-    ) -> Obj:  # fmt: skip
+    ) -> Obj:
         frozen = a.frozen or b.frozen
         if isinstance(a, ListObj) and isinstance(b, ListObj):
             if len(a.items) != len(b.items):
@@ -178,9 +207,16 @@ class Joiner:
         return InstObj(a.cls, {str(k): v for k, v in fields.items()}, frozen, a.name)
 
     def _entries(
-        self, cond: Node, a: object, b: object, no: Node, then: State, other: State, out: State,
+        self,
+        cond: Node,
+        a: object,
+        b: object,
+        no: Node,
+        then: State,
+        other: State,
+        out: State,
         merged: dict[tuple[int, int], Ref],
-    ) -> dict[object, Entry]:  # fmt: skip
+    ) -> dict[object, Entry]:
         assert isinstance(a, dict)
         assert isinstance(b, dict)
         result: dict[object, Entry] = {}

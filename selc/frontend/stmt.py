@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from selc.frontend.source import ModuleSource, Segment
 
 
-# -- functions and modules ------------------------------------------------------------------------------------
+# -- functions and modules -----------------------------------------------------------------------
 
 
 def run_function(cx: Lowering, st: State, frame: Frame, node: ast.FunctionDef) -> V:
@@ -52,8 +52,14 @@ def run_function(cx: Lowering, st: State, frame: Frame, node: ast.FunctionDef) -
             frame.depth = len(cx.conds)
             st.live = cx.true
             for name, value in list(st.scopes[frame.scope].items()):
-                if name not in frame.plan.assigned and isinstance(value, Node) and cx.known(value) is None:
-                    st.scopes[frame.scope][name] = cx.mark(st, name, "parameter", value, cx.span(node))
+                if (
+                    name not in frame.plan.assigned
+                    and isinstance(value, Node)
+                    and cx.known(value) is None
+                ):
+                    st.scopes[frame.scope][name] = cx.mark(
+                        st, name, "parameter", value, cx.span(node)
+                    )
             block(cx, st, node.body)
             if not st.dead:
                 frame.returns.append(Exit(st.live, st.fork(cx.true), cx.none))
@@ -72,7 +78,9 @@ def run_function(cx: Lowering, st: State, frame: Frame, node: ast.FunctionDef) -
 
 def _captures(node: ast.FunctionDef) -> bool:
     """Whether a function inside may outlive the call and see its variables."""
-    return any(isinstance(n, (ast.FunctionDef, ast.Lambda)) for n in ast.walk(node) if n is not node)
+    return any(
+        isinstance(n, (ast.FunctionDef, ast.Lambda)) for n in ast.walk(node) if n is not node
+    )
 
 
 def _join(cx: Lowering, st: State, exits: list[Exit]) -> V:
@@ -95,7 +103,13 @@ def _join(cx: Lowering, st: State, exits: list[Exit]) -> V:
 
 
 def function(
-    cx: Lowering, st: State, node: ast.FunctionDef, module: ModuleSource, qualname: str, scope: int | None, cls: Cls | None
+    cx: Lowering,
+    st: State,
+    node: ast.FunctionDef,
+    module: ModuleSource,
+    qualname: str,
+    scope: int | None,
+    cls: Cls | None,
 ) -> V:
     """A function definition as a value."""
     flavour, cached = "", False
@@ -195,9 +209,14 @@ def _binding(cx: Lowering, st: State, statement: ast.stmt, name: str) -> list[as
     """The parts of a module-level statement that bind a name, where its conditions are known."""
     body: list[ast.stmt] | None = None
     if isinstance(statement, ast.If):
-        known = cx.known_bool(expr.truth(cx, st, expr.lower(cx, st, statement.test), statement.test))
+        known = cx.known_bool(
+            expr.truth(cx, st, expr.lower(cx, st, statement.test), statement.test)
+        )
         body = statement.body if known is True else statement.orelse if known is False else None
-    elif isinstance(statement, ast.Try) and (str(cx.frame.module.path), statement.lineno) in cx.passed_tries:
+    elif (
+        isinstance(statement, ast.Try)
+        and (str(cx.frame.module.path), statement.lineno) in cx.passed_tries
+    ):
         body = statement.body
     if body is None:
         return [statement]
@@ -222,7 +241,7 @@ def run_class_value(cx: Lowering, cls: Cls, e: ast.expr, bound: Mapping[str, V] 
     return value
 
 
-# -- statements ------------------------------------------------------------------------------------------------
+# -- statements ----------------------------------------------------------------------------------
 
 
 def block(cx: Lowering, st: State, body: Sequence[ast.stmt]) -> None:
@@ -252,8 +271,12 @@ def step(cx: Lowering, st: State, statement: ast.stmt) -> None:
     rule = _RULES.get(type(statement))
     if rule is None:
         what = type(statement).__name__.lower()
-        cx.refuse(statement, "SEL901", f"`{what}` statements are not supported here",
-                  help="move the selection into a plain function, or state the value it computes in the facts")  # fmt: skip
+        cx.refuse(
+            statement,
+            "SEL901",
+            f"`{what}` statements are not supported here",
+            help="move the selection into a plain function, or state the value it computes in the facts",
+        )
     rule(cx, st, statement)
     if not st.dead:
         _marks(cx, st, statement)
@@ -272,10 +295,14 @@ def _marks(cx: Lowering, st: State, statement: ast.stmt) -> None:
         _mark(cx, st, name, name, "variable", statement, always=name in frame.plan.inner)
 
 
-def _mark(cx: Lowering, st: State, name: str, base: str, kind: str, statement: ast.stmt, always: bool) -> None:
+def _mark(
+    cx: Lowering, st: State, name: str, base: str, kind: str, statement: ast.stmt, always: bool
+) -> None:
     value = st.scopes.get(cx.frame.scope, {}).get(name)
     if isinstance(value, Node) and value.op is not Op.FAIL and (always or cx.known(value) is None):
-        st.scopes[cx.frame.scope][name] = cx.mark(st, base, kind, value, _definition(cx, statement, name))
+        st.scopes[cx.frame.scope][name] = cx.mark(
+            st, base, kind, value, _definition(cx, statement, name)
+        )
 
 
 def _definition(cx: Lowering, statement: ast.stmt, name: str) -> Span:
@@ -317,7 +344,13 @@ def _unpack(cx: Lowering, st: State, target: ast.Tuple | ast.List, value: V) -> 
             assign(cx, st, t, v)
         return
     if len(items) != len(target.elts):
-        cx.partial(st, target, cx.false, "ValueError", f"`{snippet(target)}` must get {len(target.elts)} values, not {len(items)}")
+        cx.partial(
+            st,
+            target,
+            cx.false,
+            "ValueError",
+            f"`{snippet(target)}` must get {len(target.elts)} values, not {len(items)}",
+        )
         for t in target.elts:
             assign(cx, st, t, cx.graph.add(Op.FAIL))
         return
@@ -334,11 +367,18 @@ def _parts_of(cx: Lowering, st: State, value: V, e: ast.AST, count: int | None) 
         if len(a) == len(b) == count:
             pairs = zip(a, b, strict=True)
             return tuple(
-                cx.graph.select(value.cond, x, y) if isinstance(x, Node) and isinstance(y, Node) else Choice(value.cond, x, y)
+                cx.graph.select(value.cond, x, y)
+                if isinstance(x, Node) and isinstance(y, Node)
+                else Choice(value.cond, x, y)
                 for x, y in pairs
             )
     if isinstance(value, Opaque):
-        cx.refuse(e, "SEL905", f"{expr.describe(cx, st, value)} is unpacked", help="state it under `functions:` or `objects:`")
+        cx.refuse(
+            e,
+            "SEL905",
+            f"{expr.describe(cx, st, value)} is unpacked",
+            help="state it under `functions:` or `objects:`",
+        )
     return builtins_.iterate(cx, st, value, e)
 
 
@@ -359,7 +399,9 @@ def _augassign(cx: Lowering, st: State, s: ast.AugAssign) -> None:
     elif isinstance(s.target, ast.Attribute):
         read = ast.copy_location(ast.Attribute(s.target.value, s.target.attr, ast.Load()), s.target)
     else:
-        read = ast.copy_location(ast.Subscript(s.target.value, s.target.slice, ast.Load()), s.target)
+        read = ast.copy_location(
+            ast.Subscript(s.target.value, s.target.slice, ast.Load()), s.target
+        )
     e = ast.copy_location(ast.BinOp(read, s.op, s.value), s)
     left, right = expr.lower(cx, st, read), expr.lower(cx, st, s.value)
     silent, cx.frame.silent = cx.frame.silent, True  # a statement is no expression site
@@ -411,7 +453,9 @@ def _for(cx: Lowering, st: State, s: ast.For) -> None:
 
 def _loop(cx: Lowering, st: State, s: ast.For, items: tuple[V, ...]) -> None:
     if len(items) > MAX_UNROLL:
-        cx.refuse(s.iter, "SEL902", f"this loop has {len(items)} iterations, more than {MAX_UNROLL}")
+        cx.refuse(
+            s.iter, "SEL902", f"this loop has {len(items)} iterations, more than {MAX_UNROLL}"
+        )
     frame = cx.frame
     iterations = frame.iterations
     old = st.live
@@ -484,8 +528,12 @@ def _while(cx: Lowering, st: State, s: ast.While) -> None:
             else:
                 unknown = 1025
             if unknown > 1024:
-                cx.refuse(s.test, "SEL902", "how often this loop runs is not bounded by the declared inputs",
-                          help="narrow the range of what the condition reads, or use a bounded `for`")  # fmt: skip
+                cx.refuse(
+                    s.test,
+                    "SEL902",
+                    "how often this loop runs is not bounded by the declared inputs",
+                    help="narrow the range of what the condition reads, or use a bounded `for`",
+                )
         finally:
             frame.loops.pop()
             frame.iterations = iterations
@@ -530,7 +578,11 @@ def _mark_fields(cx: Lowering, st: State, name: ast.Name, ref: Ref) -> None:
     changed = False
     for key, entry in entries.items():
         value = entry.value
-        if isinstance(value, Node) and isinstance(key, str) and (cx.known(value) is None or cx.frame.plan.returns > 1):
+        if (
+            isinstance(value, Node)
+            and isinstance(key, str)
+            and (cx.known(value) is None or cx.frame.plan.returns > 1)
+        ):
             value = cx.mark(st, f"{name.id}.{key}", "field", value, cx.span(name))
             changed = True
         out[key] = Entry(entry.present, value)
@@ -540,20 +592,28 @@ def _mark_fields(cx: Lowering, st: State, name: ast.Name, ref: Ref) -> None:
     if isinstance(obj, DictObj):
         st.heap[ref.oid] = DictObj(out, obj.unknown, obj.frozen, obj.memo)
     else:
-        st.heap[ref.oid] = InstObj(obj.cls, {str(k): v for k, v in out.items()}, obj.frozen, obj.name)
+        st.heap[ref.oid] = InstObj(
+            obj.cls, {str(k): v for k, v in out.items()}, obj.frozen, obj.name
+        )
 
 
 def _assert(cx: Lowering, st: State, s: ast.Assert) -> None:
     value = expr.lower(cx, st, s.test)
     if isinstance(value, Opaque) and value.made and not cx.handlers:
         # What only the opaque tail knows can stop the call; it can reach no choice.
-        cx.assumptions.append(f"`{snippet(s.test)}` holds: selc does not see into its operands (line {cx.span(s).line})")
+        cx.assumptions.append(
+            f"`{snippet(s.test)}` holds: selc does not see into its operands (line {cx.span(s).line})"
+        )
         return
     cond = expr.truth(cx, st, value, s.test)
     if any(h.catches("AssertionError") for h in cx.handlers):
         cx.partial(st, s.test, cond, "AssertionError")
         return
-    message = s.msg.value if isinstance(s.msg, ast.Constant) else (snippet(s.msg) if s.msg is not None else "")
+    message = (
+        s.msg.value
+        if isinstance(s.msg, ast.Constant)
+        else (snippet(s.msg) if s.msg is not None else "")
+    )
     if cx.known_bool(cond) is not True:
         cx.guard(st, "require", "assert", snippet(s.test), str(message), cx.span(s.test), cond)
 
@@ -580,7 +640,9 @@ def _raise(cx: Lowering, st: State, s: ast.Raise) -> None:
             why = str(first.value) if isinstance(first, ast.Constant) else snippet(first)
     for handler in reversed(cx.handlers):
         if handler.catches(name):
-            handler.raises.append(Exit(cx.since(handler.depth, st), st.fork(cx.true), None, name, cx.span(s)))
+            handler.raises.append(
+                Exit(cx.since(handler.depth, st), st.fork(cx.true), None, name, cx.span(s))
+            )
             st.live = cx.false
             return
     cx.guard(st, "require", "raise", snippet(s), why, cx.span(s), cx.false)
@@ -621,7 +683,9 @@ def _try(cx: Lowering, st: State, s: ast.Try) -> None:
     types = _catches(cx, st, s.handlers)
     if any(_matches("ImportError", t) or _matches("ModuleNotFoundError", t) for t in types):
         _imports_succeed(cx, s.body)
-    if s.finalbody and any(isinstance(n, (ast.Return, ast.Break, ast.Continue)) for b in s.body for n in ast.walk(b)):
+    if s.finalbody and any(
+        isinstance(n, (ast.Return, ast.Break, ast.Continue)) for b in s.body for n in ast.walk(b)
+    ):
         cx.refuse(s, "SEL901", "`finally` after a `return`, `break` or `continue` is not supported")
     old = st.live
     with cx.under(old):
@@ -649,7 +713,9 @@ def _try(cx: Lowering, st: State, s: ast.Try) -> None:
 def _imports_succeed(cx: Lowering, body: list[ast.stmt]) -> None:
     """Refuse a guarded import unless the facts say of every name it binds what it is."""
     stated = {"functions": cx.facts.functions, "globals": cx.facts.globals}
-    for node in [n for b in body for n in ast.walk(b) if isinstance(n, (ast.Import, ast.ImportFrom))]:
+    for node in [
+        n for b in body for n in ast.walk(b) if isinstance(n, (ast.Import, ast.ImportFrom))
+    ]:
         for name, target in names.bindings(cx, cx.frame.module, node).items():
             if names.absent(cx, node, target):
                 continue
@@ -660,8 +726,12 @@ def _imports_succeed(cx: Lowering, body: list[ast.stmt]) -> None:
                 if key in (name, target) or key.startswith((f"{name}.", f"{target}."))
             ]
             if not found:
-                cx.refuse(node, "SEL901", f"whether the import of `{name}` succeeds is not known to selc",
-                          help=f"state `{name}` under `functions:` or `globals:` in the facts; it is then taken to be there")  # fmt: skip
+                cx.refuse(
+                    node,
+                    "SEL901",
+                    f"whether the import of `{name}` succeeds is not known to selc",
+                    help=f"state `{name}` under `functions:` or `globals:` in the facts; it is then taken to be there",
+                )
             cx.read.update(found)
 
 
@@ -693,7 +763,13 @@ def _with(cx: Lowering, st: State, s: ast.With) -> None:
     block(cx, st, s.body)
 
 
-_CONTEXTS = ("torch.no_grad", "torch.inference_mode", "contextlib.nullcontext", "torch.cuda.device", "torch.device")
+_CONTEXTS = (
+    "torch.no_grad",
+    "torch.inference_mode",
+    "contextlib.nullcontext",
+    "torch.cuda.device",
+    "torch.device",
+)
 
 
 def _context(cx: Lowering, st: State, e: ast.expr) -> V:
@@ -706,8 +782,12 @@ def _context(cx: Lowering, st: State, e: ast.expr) -> V:
             return FileV(library.read_file(cx, st, e, expr.lower(cx, st, e.args[0])))
         if isinstance(callee, External) and callee.name in _CONTEXTS:
             return cx.none
-    cx.refuse(e, "SEL901", f"the context `{snippet(e)}` is not known to leave the selection alone",
-              help=f"state it under `functions:` if it does: \"{snippet(e.func if isinstance(e, ast.Call) else e)}\": null")  # fmt: skip
+    cx.refuse(
+        e,
+        "SEL901",
+        f"the context `{snippet(e)}` is not known to leave the selection alone",
+        help=f'state it under `functions:` if it does: "{snippet(e.func if isinstance(e, ast.Call) else e)}": null',
+    )
 
 
 def _functiondef(cx: Lowering, st: State, s: ast.FunctionDef) -> None:
@@ -718,7 +798,12 @@ def _functiondef(cx: Lowering, st: State, s: ast.FunctionDef) -> None:
 
 def _classdef(cx: Lowering, st: State, s: ast.ClassDef) -> None:
     if cx.frame.instance.function != "<module>":
-        cx.refuse(s, "SEL901", "a class inside a function is not supported", help="move it to module level")
+        cx.refuse(
+            s,
+            "SEL901",
+            "a class inside a function is not supported",
+            help="move it to module level",
+        )
     cx.keep.append(s)
     names.store(cx, st, s.name, Cls(s, cx.frame.module, s.name))
 
@@ -753,7 +838,9 @@ def _delete(cx: Lowering, st: State, s: ast.Delete) -> None:
             container = expr.lower(cx, st, target.value)
             if isinstance(container, Ref) and isinstance(cx.obj(st, container, s), DictObj):
                 call = ast.copy_location(ast.Call(target, [target.slice], []), s)
-                builtins_.method(cx, st, call, container, "pop", (expr.lower(cx, st, target.slice),), {})
+                builtins_.method(
+                    cx, st, call, container, "pop", (expr.lower(cx, st, target.slice),), {}
+                )
                 continue
         cx.refuse(s, "SEL901", "this `del` is not supported")
 
@@ -763,11 +850,26 @@ def _pass(cx: Lowering, st: State, s: ast.stmt) -> None:
 
 
 _RULES: dict[type, Callable[..., None]] = {
-    ast.Assign: _assign, ast.AnnAssign: _annassign, ast.AugAssign: _augassign, ast.Expr: _expression,
-    ast.If: _if, ast.For: _for, ast.While: _while, ast.Break: _break, ast.Continue: _continue,
-    ast.Return: _return, ast.Assert: _assert, ast.Raise: _raise, ast.Try: _try, ast.With: _with,
-    ast.FunctionDef: _functiondef, ast.ClassDef: _classdef, ast.Import: _import,
-    ast.ImportFrom: _import, ast.Global: _global, ast.Nonlocal: _nonlocal, ast.Delete: _delete,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annassign,
+    ast.AugAssign: _augassign,
+    ast.Expr: _expression,
+    ast.If: _if,
+    ast.For: _for,
+    ast.While: _while,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.Return: _return,
+    ast.Assert: _assert,
+    ast.Raise: _raise,
+    ast.Try: _try,
+    ast.With: _with,
+    ast.FunctionDef: _functiondef,
+    ast.ClassDef: _classdef,
+    ast.Import: _import,
+    ast.ImportFrom: _import,
+    ast.Global: _global,
+    ast.Nonlocal: _nonlocal,
+    ast.Delete: _delete,
     ast.Pass: _pass,
-}  # fmt: skip
-
+}

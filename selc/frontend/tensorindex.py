@@ -22,7 +22,9 @@ def item(cx: Lowering, st: State, e: ast.Subscript, ref: Ref) -> V:
         bounds.append([Ellipsis])
     taken = sum(1 for b in bounds if b != [Ellipsis] and b != [None])
     if taken > len(shape):
-        cx.partial(st, e, cx.false, "IndexError", f"`{snippet(e)}`: the tensor has {len(shape)} dimensions")
+        cx.partial(
+            st, e, cx.false, "IndexError", f"`{snippet(e)}`: the tensor has {len(shape)} dimensions"
+        )
         return Opaque(snippet(e), made=True)
     sizes: list[Node] = []
     kept: list[Node] = []
@@ -87,7 +89,9 @@ def _length(cx: Lowering, bound: tuple[object, ...], size: Node) -> Node | None:
         if lo is not None and lo >= 0:
             ends.append(cx.graph.fold(Op.MIN2, value, size))
         elif hi is not None and hi < 0:
-            ends.append(cx.graph.fold(Op.MAX2, cx.graph.fold(Op.ADD, size, value), cx.graph.const(0)))
+            ends.append(
+                cx.graph.fold(Op.MAX2, cx.graph.fold(Op.ADD, size, value), cx.graph.const(0))
+            )
         else:
             return None
     if start is None:
