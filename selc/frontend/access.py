@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
-from selc.frontend import attributes, classes, enums, expr, launches, library, literals, names, sequences, tensorindex, tensors
+from selc.frontend import attributes, classes, enums, equality, expr, launches, library, literals, names, sequences, tensorindex, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -63,7 +63,9 @@ def attribute(cx: Lowering, st: State, e: ast.expr, value: V, name: str) -> V:
         case Super():
             return classes.attribute(cx, st, e, value, name)
         case Opaque():
-            return Opaque(f"{value.text}.{name}", query=value.query, made=value.made)
+            data = value.data or (value.made and name in launches.FIELDS)
+            query = value.query if value.data or not data else f"{value.text}.{name}"
+            return Opaque(f"{value.text}.{name}", query=query, made=value.made, data=data)
         case Mask() if name in ("any", "all"):
             return Method(value, name)
         case Seq() if name in sequences.METHODS and value.array is not False:
@@ -246,7 +248,7 @@ def subscript(cx: Lowering, st: State, e: ast.Subscript, container: V) -> V:
         return _slice(cx, st, e, container, e.slice)
     environ = isinstance(container, External) and container.name == "os.environ"
     if isinstance(container, Opaque):
-        return replace(container, made=False) if container.parameters or not container.made else Opaque(snippet(e), query=container.query, made=True)
+        return replace(container, made=False) if container.parameters or not container.made else launches.derived(cx, e, container)
     if isinstance(container, Func):
         return launches.kernels(container)
     if isinstance(container, Cls) and enums.base_of(cx, container) is not None:
@@ -469,6 +471,11 @@ def contains(cx: Lowering, st: State, e: ast.expr, item: V, container: V) -> Nod
                     return cx.true
                 cx.refuse(e, "SEL905", f"whether {expr.describe(cx, st, outside)} is equal to the others is not known",
                           help="state what it is under `functions:` or `globals:`")  # fmt: skip
+        if isinstance(item, Ref) or any(isinstance(v, Ref) for v in container.items):
+            found = cx.false
+            for element in container.items:
+                found = cx.graph.either(found, equality.equal(cx, st, e, element, item))
+            return found
         if not isinstance(item, (Node, Tup)):
             same = [isinstance(v, type(item)) and getattr(v, "node", v) == getattr(item, "node", item) for v in container.items]
             return cx.graph.const(any(same))
@@ -501,7 +508,7 @@ def _slice(cx: Lowering, st: State, e: ast.Subscript, container: V, part: ast.Sl
         for bound in (part.lower, part.upper, part.step):
             if bound is not None:
                 expr.lower(cx, st, bound)
-        return Opaque(snippet(e), query=container.query, made=True)
+        return launches.derived(cx, e, container)
     nodes = [cx.none if b is None else expr.scalar(cx, st, b) for b in (part.lower, part.upper, part.step)]
     return _sliced(cx, st, e, container, nodes, [])
 
@@ -661,7 +668,7 @@ def store_attribute(cx: Lowering, st: State, target: ast.Attribute, value: V) ->
     if not isinstance(obj, InstObj):
         cx.refuse(target, "SEL901", "assigning an attribute of a dict or list is not supported")
     if obj.frozen == literals.FROM_FACTS:
-        launches.assigned(cx, st, snippet(target), value)
+        launches.assigned(cx, st, snippet(target), value, target)
         st.heap[owner.oid] = InstObj(obj.cls, {**obj.fields, target.attr: Entry(cx.true, value)}, obj.frozen, obj.name)
         return
     fields = {**obj.fields, target.attr: Entry(cx.true, value)}

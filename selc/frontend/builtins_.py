@@ -255,7 +255,7 @@ def _len(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict
         shape = tensors.parts(cx, st, value)[0]
         return shape[0] if shape else cx.graph.add(Op.FAIL)
     if isinstance(value, Opaque):
-        return Opaque(snippet(e), made=True)
+        return Opaque(snippet(e), query=value.query or snippet(e.func), made=True, data=True)
     if isinstance(value, Choice):
         return expr.each(cx, st, value, lambda s, v: _len(cx, s, e, (v,), {}))
     if isinstance(value, Node):

@@ -191,7 +191,7 @@ def invoke(cx: Lowering, st: State, e: ast.expr, callee: V, args: tuple[V, ...],
 def operator(cx: Lowering, st: State, e: ast.expr, op: Op, left: V, right: V) -> V:
     """An operator on values that are not data."""
     if tensors.is_opaque(cx, st, left) or tensors.is_opaque(cx, st, right):
-        return Opaque(snippet(e), made=True)
+        return launches.derived(cx, e, left, right)
     cx.refuse(e, "SEL901", f"this operator on {expr.describe(cx, st, left)} and {expr.describe(cx, st, right)} is not supported")
 
 
@@ -229,11 +229,12 @@ def opaque(
 ) -> V:
     """A call that cannot be followed: a launch, unless it only asks a question."""
     spelling = snippet(e.func.value if kernel and isinstance(e.func, ast.Subscript) else e.func)
-    if kernel or launches.is_launch(callee, e.func):
+    launched = kernel or launches.is_launch(callee, e.func)
+    if launched:
         launches.launch(cx, st, e, spelling, callee, args, kwargs)
     for value in (*args, *kwargs.values()):
         _seen(cx, st, value, e)
-    return Opaque(snippet(e), query=spelling, made=True)
+    return Opaque(snippet(e), query=spelling, made=True, data=callee.data or launches.is_data(callee, e.func, launched))
 
 
 def _seen(cx: Lowering, st: State, value: V, e: ast.AST) -> None:
@@ -398,6 +399,17 @@ def _class_kind(cx: Lowering, cls: Cls) -> str:
         if ast.unparse(target).rpartition(".")[2] in ("dataclass", "record", "struct"):
             return "dataclass"
     return ""
+
+
+def is_dataclass(cls: Cls) -> bool:
+    """Whether a class gets its `__eq__` from `dataclass`."""
+    for decorator in cls.node.decorator_list:
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if ast.unparse(target).rpartition(".")[2] == "dataclass":
+            options = decorator.keywords if isinstance(decorator, ast.Call) else []
+            own = any(isinstance(i, ast.FunctionDef) and i.name == "__eq__" for i in cls.node.body)
+            return not own and not any(k.arg == "eq" for k in options)
+    return False
 
 
 def class_fields(cls: Cls) -> list[tuple[str, ast.expr | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from selc.frontend import access, builtins_, calls, enums, names, sequences, tensors
+from selc.frontend import access, builtins_, calls, enums, equality, launches, names, sequences, tensors
 from selc.frontend.context import Cascade, Lowering, snippet
 from selc.frontend.literals import from_python
 from selc.frontend.state import State
@@ -288,7 +288,7 @@ def _repeat(cx: Lowering, st: State, left: V, right: Node, e: ast.expr) -> V | N
 def _unary(cx: Lowering, st: State, e: ast.UnaryOp) -> V:
     value = lower(cx, st, e.operand)
     if not isinstance(e.op, ast.Not) and tensors.is_opaque(cx, st, value):
-        return Opaque(snippet(e), made=True)
+        return launches.derived(cx, e, value)
     if isinstance(e.op, ast.Not):
         return cx.op(st, e, Op.NOT, truth(cx, st, value, e.operand))
     op = UNARY[type(e.op)]
@@ -351,8 +351,7 @@ def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right:
         return each(cx, st, right, lambda s, v: compare(cx, s, e, op, left, v))
     if tensors.is_opaque(cx, st, left) or tensors.is_opaque(cx, st, right):
         if not (isinstance(left, External) and isinstance(right, External)):
-            query = next((v.query for v in (left, right) if isinstance(v, Opaque) and v.query), "")
-            return Opaque(snippet(e), query=query, made=True)
+            return launches.derived(cx, e, left, right)
     own = enums.comparison(cx, st, e, op, left, right)
     if own is not None:
         return own
@@ -388,6 +387,9 @@ def _structural_equality(cx: Lowering, st: State, e: ast.expr, left: V, right: V
             cx.need(e, f'functions:\n  "{outside[0].name}": ...', f"whether `{outside[0].name}` is the same as the other is not known")
     elif (devices := tensors.same_device(cx, st, left, right)) is not None:
         return cx.graph.negate(devices) if negated else devices
+    elif isinstance(left, Ref) and isinstance(right, Ref):
+        same = equality.equal(cx, st, e, left, right)
+        return cx.op(st, e, Op.NOT, same) if negated else same
     else:
         cx.refuse(e, "SEL901", "comparing these objects is not supported", help="compare their fields")
     return cx.graph.const(same != negated)

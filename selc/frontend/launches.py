@@ -8,10 +8,11 @@ gate it like any variable.
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from selc.frontend import access, names, tensors
+from selc.frontend import access, expr, names, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.literals import FROM_FACTS
 from selc.frontend.state import State
@@ -54,6 +55,13 @@ TENSOR_METHODS: Final = frozenset(
 """Methods of tensors that move, reshape or convert elements or work on each by itself: no launches."""
 
 
+NUMBERS: Final = frozenset("item tolist numel nelement size dim ndimension element_size storage_offset stride numpy".split())
+"""Methods of tensors that give numbers."""
+
+FIELDS: Final = frozenset({"shape", "ndim", "nbytes", "itemsize"})
+"""Attributes of tensors that are numbers."""
+
+
 # -- what is a launch, and of what ----------------------------------------------------------------------
 
 
@@ -74,9 +82,26 @@ def is_launch(callee: Opaque, func: ast.expr) -> bool:
 def records(name: str) -> bool:
     """Whether calling a name that cannot be followed is a launch."""
     last = name.rpartition(".")[2]
-    if last.startswith(QUERIES) or name.startswith(("torch.cuda.", "torch.distributed.get", "numpy.", "typing.", "torch.testing.", "ctypes.")):
+    if last.startswith(QUERIES) or name.split(".")[0] in sys.stdlib_module_names or name.startswith(("torch.cuda.", "torch.distributed.get", "numpy.", "torch.testing.")):
         return False
     return not (name.startswith("torch.") and (last in QUIET or name in tensors.ALLOCATORS or name in tensors.LIKE))
+
+
+def is_data(callee: Opaque, func: ast.expr, launched: bool) -> bool:
+    """Whether what a call gives may be a number: the answer to a question, or a tensor's data or size."""
+    if callee.made:
+        return isinstance(func, ast.Attribute) and (func.attr in NUMBERS or func.attr.startswith(QUERIES))
+    if launched:
+        return False
+    last = callee.text.rpartition(".")[2]
+    return not callee.text.startswith("torch.") or last.startswith(QUERIES) or callee.text.startswith("torch.cuda.")
+
+
+def derived(cx: Lowering, e: ast.AST, *operands: V) -> Opaque:
+    """The value of an expression with operands that selc does not look into."""
+    data = next((v for v in operands if isinstance(v, Opaque) and v.data), None)
+    known = data or next((v for v in operands if isinstance(v, Opaque) and v.query), None)
+    return Opaque(snippet(e), query=known.query if known else "", made=True, data=data is not None)
 
 
 def definition(node: ast.FunctionDef | ast.Lambda, qualname: str, home: str) -> Opaque:
@@ -149,6 +174,9 @@ def _defined(cx: Lowering, name: str) -> ast.FunctionDef | None:
                 if isinstance(node, ast.ClassDef) and node.name == cls:
                     found += [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == last]
             found = [_unbound(n) for n in found]
+    if not found and source is not None:
+        target = names.import_target(cx, source, last)
+        return _defined(cx, names.origin(cx, target)) if target is not None and target != name else None
     if not found or len({ast.dump(n.args) for n in found}) > 1:
         return None
     return found[0]
@@ -190,10 +218,10 @@ def launch(
     passed: dict[str, tuple[V, str]] = {}
     for i, value in enumerate(args):
         key = parameters[i] if i < len(parameters) else f"[{i}]"
-        passed.update(_parts(cx, st, key, value, "bits" if key in constexprs else "aux"))
+        passed.update(_parts(cx, st, key, value, "bits" if key in constexprs else "aux", e))
     for key, value in kwargs.items():
         plain = key in parameters and key not in constexprs and bool(constexprs)
-        passed.update(_parts(cx, st, key, value, "aux" if plain else "bits"))
+        passed.update(_parts(cx, st, key, value, "aux" if plain else "bits", e))
     counts = st.scopes.setdefault(COUNTS, {})
     before = counts.get(spelling, cx.graph.const(0))
     known = st.scopes[SCOPE]
@@ -278,8 +306,48 @@ def _extended(cx: Lowering, before: Node, text: str, done: dict[int, Node]) -> N
 # -- arguments as choices ---------------------------------------------------------------------------------------
 
 
-def _parts(cx: Lowering, st: State, key: str, value: V, role: str) -> dict[str, tuple[V, str]]:
+def returned(cx: Lowering, st: State, value: V, name: str, e: ast.AST) -> dict[str, Node]:
+    """The choices among what a function with an opaque tail returns; tensors are none."""
+    if isinstance(value, Choice):
+        leaves = _leaves(value)
+        if not any(isinstance(v, (Tup, Ref)) and not tensors.is_tensor(cx, st, v) for v in leaves):
+            if all(v is cx.none or tensors.is_opaque(cx, st, v) for v in leaves):
+                return {}
+            chosen = _choice(cx, st, value, [])
+            return {name or "result": _same_tensor(cx, _null(cx, chosen))}
+        a, b = returned(cx, st, value.then, name, e), returned(cx, st, value.other, name, e)
+        return {k: cx.graph.select(value.cond, a.get(k, cx.none), b.get(k, cx.none)) for k in {**a, **b}}
+    if isinstance(value, Node):
+        return {} if value is cx.none else {name or "result": value}
+    if isinstance(value, Opaque) and value.data:
+        expr.needed(cx, e, value)
+    parts: list[tuple[str, V]] = []
+    if isinstance(value, Tup):
+        names_ = [f"{name}.{f}" if name else f for f in value.fields] or [f"{name}[{i}]" for i in range(len(value.items))]
+        parts = list(zip(names_, value.items, strict=True))
+    elif isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
+        obj = cx.heap.get(st, value)
+        if isinstance(obj, ListObj):
+            parts = [(f"{name}[{i}]", v) for i, v in enumerate(obj.items)]
+        elif obj.frozen != FROM_FACTS:
+            entries = obj.entries if isinstance(obj, DictObj) else obj.fields
+            parts = [(f"{name}.{k}" if name else str(k), x.value) for k, x in entries.items()]
+    return {k: v for part, inner in parts for k, v in returned(cx, st, inner, part, e).items()}
+
+
+def _same_tensor(cx: Lowering, node: Node) -> Node:
+    """A choice in which every tensor counts as the same."""
+    if node.op is Op.SELECT:
+        return cx.graph.select(node.args[0], _same_tensor(cx, node.args[1]), _same_tensor(cx, node.args[2]))
+    return cx.graph.const(TENSOR) if node.is_const and str(node.attr).startswith("<tensor") else node
+
+
+def _parts(cx: Lowering, st: State, key: str, value: V, role: str, e: ast.AST) -> dict[str, tuple[V, str]]:
     """The choices in an argument: itself, or the entries of a dict or of an object made here."""
+    if role == "bits":
+        for leaf in _leaves(value):
+            if isinstance(leaf, Opaque) and leaf.data:
+                expr.needed(cx, e, leaf)
     if isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
         obj = cx.heap.get(st, value)
         made_here = isinstance(obj, DictObj) or (isinstance(obj, InstObj) and obj.name != tensors.DEVICE)
@@ -287,7 +355,7 @@ def _parts(cx: Lowering, st: State, key: str, value: V, role: str) -> dict[str, 
             out: dict[str, tuple[V, str]] = {}
             entries = obj.entries if isinstance(obj, DictObj) else obj.fields
             for name, entry in entries.items():
-                for inner, (v, r) in _parts(cx, st, f"{key}.{name}", entry.value, role).items():
+                for inner, (v, r) in _parts(cx, st, f"{key}.{name}", entry.value, role, e).items():
                     out[inner] = (_either(cx, entry.present, v, Unbound(inner)) if cx.known_bool(entry.present) is not True else v, r)
             return out
     return {key: (_choice(cx, st, value, []), role)} if _is_choice(cx, st, value) else {}
@@ -354,9 +422,9 @@ def _choice(cx: Lowering, st: State, value: V, seen: list[object]) -> V:
     return cx.graph.const(TENSOR if n == 0 else f"<tensor#{n + 1}>")
 
 
-def assigned(cx: Lowering, st: State, point: str, value: V) -> None:
+def assigned(cx: Lowering, st: State, point: str, value: V, e: ast.AST) -> None:
     """An attribute of an object that outlives the call is a choice too."""
-    for name, (found, _) in _parts(cx, st, point, value, "bits").items():
+    for name, (found, _) in _parts(cx, st, point, value, "bits", e).items():
         st.scopes.setdefault(SCOPE, {})[name] = found
         cx.launch_roles[name] = "bits"
 

@@ -143,10 +143,7 @@ def _choices(cx: Lowering, st: State, value: V, whole: frozenset[str], node: ast
     launched = launches.points(cx, st)
     if not launched:
         return points.flatten(cx, st, value, "", whole, node)
-    returned = points.returned(cx, st, value)
-    flat = {} if returned is None else points.flatten(cx, st, returned, "", whole, node)
-    if set(flat) == {"result"} and flat["result"] is cx.none:
-        flat = {}
+    flat = launches.returned(cx, st, value, "", node)
     return {**{k: v for k, v in flat.items() if k not in launched}, **launched}
 
 
@@ -278,8 +275,7 @@ def _facts_guard(cx: Lowering, st: State, kind: str, text: Expr) -> None:
 
 def _names(cx: Lowering) -> dict[str, str]:
     """The final name of every site that can be one."""
-    used = [i for key, i in cx.instances.items() if any(cx.owner[k] is i for k in cx.sites)]
-    tails = suffixes(used)
+    tails = suffixes(cx.instances.values())
     out: dict[str, str] = {}
     for key, site in cx.sites.items():
         instance = cx.owner[key]

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.suggest import did_you_mean
-from selc.frontend import access, calls, expr, tensors
+from selc.frontend import access, calls, expr
 from selc.frontend.context import Lowering
 from selc.frontend.dsl import annotation
 from selc.frontend.literals import FROM_FACTS
@@ -56,30 +56,13 @@ def flatten(cx: Lowering, st: State, value: V, prefix: str, whole: frozenset[str
                 else:
                     parts.append((name, entry.value))
     else:
+        expr.needed(cx, e, value)
         cx.refuse(e, "SEL905", f"{expr.describe(cx, st, value)} is returned as a choice",
                   help="return numbers, strings, bools, None, or records of them")  # fmt: skip
     out: dict[str, Node] = {}
     for name, part in parts:
         out.update({name: part} if isinstance(part, Node) else flatten(cx, st, part, name, whole, e))
     return out
-
-
-def returned(cx: Lowering, st: State, value: V) -> V | None:
-    """The part of a returned value that is a choice; None if it is opaque."""
-    if isinstance(value, Choice):
-        a, b = returned(cx, st, value.then), returned(cx, st, value.other)
-        return None if a is None or b is None else value
-    if tensors.is_opaque(cx, st, value):
-        return None
-    if isinstance(value, Tup):
-        return None if any(returned(cx, st, v) is None for v in value.items) else value
-    if isinstance(value, Ref):
-        obj = cx.heap.get(st, value)
-        items = obj.items if isinstance(obj, ListObj) else [
-            x.value for x in (obj.entries if isinstance(obj, DictObj) else obj.fields).values()
-        ]  # fmt: skip
-        return None if any(returned(cx, st, v) is None for v in items) else value
-    return value
 
 
 def mirror_flat(cx: Lowering, flat: dict[str, Node]) -> V:

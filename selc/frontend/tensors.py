@@ -289,8 +289,6 @@ def _view(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], k
     holes = [i for i, k in enumerate(known) if k is not None and k[0] == -1]
     if any(k is None and (cx.abs(s).lo is None or (cx.abs(s).lo or 0) < 0) for k, s in zip(known, sizes, strict=True)) or len(holes) > 1:
         return Opaque(snippet(e), made=True)
-    if strides is not None:
-        return Opaque(snippet(e), made=True)
     total = product(cx, shape)
     if holes:
         rest = product(cx, [s for i, s in enumerate(sizes) if i != holes[0]])
@@ -300,7 +298,12 @@ def _view(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], k
     else:
         ok = cx.graph.fold(Op.EQ, product(cx, sizes), total)
         cx.partial(st, e, ok, "RuntimeError", f"`{snippet(e)}` must keep the number of elements")
-    return tensor(cx, st, sizes, dtype, device, None)
+    whole = _is_contiguous(cx, st, e, ref, (), {})
+    if isinstance(whole, Node) and cx.known_bool(whole) is True:
+        return tensor(cx, st, sizes, dtype, device, None)
+    if isinstance(e.func, ast.Attribute) and e.func.attr == "view":
+        cx.assumptions.append(f"the strides of `{snippet(e.func.value)}` allow `{snippet(e)}` (line {cx.span(e).line})")
+    return Opaque(snippet(e), made=True)
 
 
 def _divides(cx: Lowering, divisor: Node, total: Node) -> Node:

@@ -150,7 +150,8 @@ class Opaque:
 
     `parameters` and `constexprs` are those of a kernel whose definition was found, `home` its module;
     `query` is the callee of a call whose answer is not known; `made` tells a value that an
-    expression gave from what a name of a module stands for.
+    expression gave from what a name of a module stands for, `data` one that may be a number or
+    another choice, so that it must not be passed over.
     """
 
     text: str
@@ -158,6 +159,7 @@ class Opaque:
     constexprs: frozenset[str] = frozenset()
     query: str = ""
     made: bool = False
+    data: bool = False
     home: str = ""
 
 

@@ -108,7 +108,7 @@ class Names(dict[str, Any]):
             __builtins__={**vars(builtins), "__import__": engine.importer(module._name)},
             __name__="tests.engines.engine", __file__=str(module._path),
             __stated__=engine.stated_call, __pinned__=engine.pinned, __value__=engine.pin_value,
-            __second__=lambda _, x: x, __with_field__=with_field,
+            __second__=lambda _, x: x, __with_field__=with_field, **engine.names(),
         )  # fmt: skip
 
     def __missing__(self, name: str) -> Any:
@@ -145,6 +145,8 @@ def with_field(record: Any, key: str, value: object) -> Any:
 class Engine:
     """The modules of the corpus under one facts file, with pins."""
 
+    transformer: type[Facts] | None = None
+
     def __init__(self, corpus: Path, doc: Mapping[str, Any], entry: str, function: str, overwriter: Overwriter) -> None:
         self.corpus = corpus
         self.doc = doc
@@ -157,6 +159,10 @@ class Engine:
         self.inputs: Mapping[str, Any] = {}
         self.active = {pin.name: pin for pins in overwriter.pins.values() for pin in pins}
         self.launches: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+
+    def names(self) -> dict[str, Any]:
+        """What a kind of engine adds to the names of every module."""
+        return {}
 
     # -- modules ---------------------------------------------------------------------------------
 
@@ -357,7 +363,8 @@ class Prepare:
                 self.definition(item, f"{statement.name}.")
         else:
             self.definition(statement, "")
-        Facts(self.engine, self.module._name, self.module._path, self.bound).visit(statement)
+        transformer = self.engine.transformer or Facts
+        transformer(self.engine, self.module._name, self.module._path, self.bound).visit(statement)
 
     def definition(self, statement: ast.stmt, prefix: str) -> None:
         """Put the pins into a function and the functions in it."""

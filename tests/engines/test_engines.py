@@ -10,6 +10,7 @@ from selc.diag.diagnostic import Sink
 from selc.driver.pipeline import Clock, Plan, decide, load
 from tests.engines.judge import judge
 from tests.engines.oracle import Case, compare
+from tests.engines.oracle_launches import case_of
 
 FILES = sorted(Path(__file__).parent.glob("*.yaml"))
 RUNS = 1000
@@ -19,9 +20,9 @@ PIN_SETS = 16
 @pytest.mark.corpus
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_agrees_with_cpython(path: Path, corpus: Path) -> None:
-    case = Case(path, corpus)
-    target = case.selection["function"]
+    target = Case(path, corpus).selection["function"]
     _, program = load(Plan(target, (path,), (corpus,)), Sink())
+    case = case_of(path, corpus, program)
     tally = compare(case, program, RUNS, PIN_SETS, seed=7)
     assert tally.returned, "the function never returns on these inputs"
     if program.sites:
@@ -32,8 +33,7 @@ def test_agrees_with_cpython(path: Path, corpus: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_legal_choices_hold(path: Path, corpus: Path) -> None:
-    case = Case(path, corpus)
-    plan = Plan(case.selection["function"], (path,), (corpus,))
+    plan = Plan(Case(path, corpus).selection["function"], (path,), (corpus,))
     decided = decide(plan, None, Sink(), Clock())
     assert decided.legality.legal
-    judge(case, decided, 200, seed=7)
+    judge(case_of(path, corpus, decided.program), decided, 200, seed=7)
