@@ -51,6 +51,7 @@ class Encoder:
         self.shared: dict[int, Term] = {}
         self.leaves: dict[str, Term] = {}
         self.constraints: dict[str, Expr] = {}
+        self.refused: set[int] = set()  # shared nodes that have no encoding
 
     def code(self, value: Value) -> int:
         """The number that stands for an atom."""
@@ -123,11 +124,21 @@ class Encoder:
             node = todo.pop()
             if node.id in wanted or node.id in memo(node):
                 continue
+            if node.id in self.refused:
+                raise Unsupported("a node that was refused before")
             wanted[node.id] = node
             todo.extend(self._needs(node, facts))
         for key in sorted(wanted):
             node = wanted[key]
-            memo(node)[key] = self._term(node, facts, lambda a: memo(a)[a.id])
+            try:
+                memo(node)[key] = self._term(node, facts, lambda a: memo(a)[a.id])
+            except Unsupported:
+                self.refused |= {
+                    n.id
+                    for n in (node, *(roots if len(roots) == 1 else ()))
+                    if not masks[n.id] & parameters
+                }
+                raise
         return [memo(r)[r.id] for r in roots]
 
     @staticmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from selc.ir.absval import AbsVal, of_values
+from selc.ir.absval import MAX_SET, AbsVal, of_domain, of_values
 from selc.ir.domain import Domain
 from selc.ir.evaluate import abstract, compile_nodes
 from selc.ir.graph import Graph, Node
@@ -72,28 +72,67 @@ def reduced(
     shown: Sequence[Row],
 ) -> Callable[..., Value]:
     """`root` as a function of parameters `names`, then of the frontier `nodes` (seen as `shown`)."""
+    leaves = [n for n in view.graph.cone([root]) if n.op is Op.INPUT and n.attr in names]
+    by_name = {str(n.attr): n for n in leaves}
+    inputs = [by_name[n] for n in names]
+    columns: list[Sequence[Value]] = [axes[n] for n in names]
+    columns += [[row[k] for row in shown] for k in range(len(nodes))]
+    function, _ = rebuilt(view, [root], [*inputs, *nodes], columns)
+    return lambda *args: function(*args)[0]
+
+
+def rebuilt(
+    view: View,
+    roots: Sequence[Node],
+    nodes: Sequence[Node],
+    columns: Sequence[Sequence[Value] | None],
+    fixed: Mapping[int, Value] | None = None,
+    fallback: Mapping[int, Value] | None = None,
+    known: Sequence[AbsVal] | None = None,
+) -> tuple[Callable[..., Row], list[bool]]:
+    """`roots` as functions of `nodes`, each of which has the values of its column.
+
+    `known` are facts of the nodes, where they are known to hold for these columns. `fixed` nodes are constants, `fallback` ones where they cannot be computed from `nodes`. Also
+    tells which roots could be computed; the others are undefined.
+    """
     graph = Graph()
     facts: dict[int, AbsVal] = {}
     new: dict[int, Node] = {}
+    origin: dict[int, Node] = {}
     for k, node in enumerate(nodes):
-        column = [row[k] for row in shown]
-        defined = [v for v in column if v is not UNDEF]
-        leaf = graph.input(f"={k}", "runtime", Domain(values=tuple(defined[:1]) or (None,)))
-        complete = len(defined) == len(column)
-        facts[leaf.id] = (
-            of_values(defined, complete) if defined else AbsVal((), frozenset(), defined=False)
-        )
+        leaf = graph.input(f"={k}", "runtime", Domain(values=(None,)))
+        facts[leaf.id] = _column(columns[k] or ())
+        origin[leaf.id] = node
         new[node.id] = leaf
-    for node in view.graph.cone([root]):
+    computed = set(new)
+    for node in view.graph.cone(roots):
         if node.id in new:
             continue
-        if node.op is Op.INPUT and node.attr in names:
-            assert isinstance(node.attr, str)
-            new[node.id] = graph.input(node.attr, "pin", Domain(values=tuple(axes[node.attr])))
-        elif all(a.id in new for a in node.args) and node.op is not Op.INPUT:
+        if fixed is not None and node.id in fixed:
+            new[node.id] = graph.const(fixed[node.id])
+        elif node.op is not Op.INPUT and all(a.id in new for a in node.args):
             new[node.id] = graph.add(
                 node.op, *(new[a.id] for a in node.args), attr=node.attr, site=node.site
             )
-    order = [*names, *(f"={k}" for k in range(len(nodes)))]
-    function = compile_nodes(graph, [new[root.id]], order, abstract(graph, facts))
-    return lambda *args: function(*args)[0]
+        elif fallback is not None and node.id in fallback:
+            new[node.id] = graph.const(fallback[node.id])
+            continue
+        else:
+            continue
+        computed.add(node.id)
+        origin.setdefault(new[node.id].id, node)
+    failing = graph.const(UNDEF)
+    shown = [new.get(r.id, failing) for r in roots]
+    order = [f"={k}" for k in range(len(nodes))]
+    return compile_nodes(graph, shown, order, abstract(graph, facts)), [
+        r.id in computed for r in roots
+    ]
+
+
+def _column(values: Sequence[Value]) -> AbsVal:
+    if isinstance(values, range) and len(values) > MAX_SET:
+        return of_domain(Domain(values[0], values[-1], values.step))
+    defined = [v for v in values if v is not UNDEF]
+    if not defined:
+        return AbsVal((), frozenset(), defined=False)
+    return of_values(defined, len(defined) == len(values))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from selc.ir.evaluate import compile_nodes
 from selc.ir.graph import Node
+from selc.ir.op import Op
 from selc.ir.program import Mark, Program, Site
 from selc.ir.value import UNDEF
 from selc.vra.enumerate import Row
@@ -70,6 +71,12 @@ class _Text:
         return name
 
 
+def _where_reached(view: View, mark: Mark) -> Node:
+    """The mark's value, computed only on its path."""
+    g = view.graph
+    return g.fold(Op.SELECT, mark.path, mark.node, g.add(Op.FAIL))
+
+
 def observer(
     view: View,
     marks: Sequence[Sequence[Mark]],
@@ -92,11 +99,12 @@ def observer(
             tests = [
                 t for t in (text.alive(guards, m.guards_before), text.holds(m.path)) if t != "True"
             ]
-            value = text.root(m.node)
+            value = text.root(_where_reached(view, m))
             out = f"({value} if {' and '.join(tests)} else {out})" if tests else value
         shown.append(out)
     shown += [text.root(v) for v in values]
     shown.append(text.alive(guards, len(guards)))
+    view.extend()
     function = compile_nodes(view.graph, text.roots, names, view.facts)
     unpack = f"({', '.join(f'r{k}' for k in range(len(text.roots)))},) = " if text.roots else ""
     source = (

@@ -102,34 +102,46 @@ def find(
     return (row, True) if all(v is True for v in shown) else (None, False)
 
 
+def session_over(view: View, names: Sequence[str], rlimit: int = RLIMIT) -> Session | None:
+    """A session that assumes the assumes over some inputs, or None if they have no encoding."""
+    try:
+        return Session(
+            view, [n for n in view.admits if view.masks[n.id] & view.mask_of(names)], rlimit
+        )
+    except (Unsupported, TooWide):
+        return None
+
+
 def find_mark(
-    view: View,
-    marks: Sequence[Mark],
-    guards: Sequence[Node | None],
-    value: Value,
-    names: Sequence[str],
-    rlimit: int = RLIMIT,
-) -> tuple[Row | None, bool]:
+    session: Session, marks: Sequence[Mark], guards: Sequence[Node | None], value: Value
+) -> tuple[Mapping[str, Value] | None, bool]:
     """A point at which the last mark that is reached has a value; (None, True): certainly none."""
     try:
-        premises = [n for n in view.admits if view.masks[n.id] & view.mask_of(names)]
-        session = Session(view, premises, rlimit)
-        e, z3 = session.encoder, session.encoder.z3
+        e, z3, view = session.encoder, session.encoder.z3, session.view
         goals: list[Expr] = []
         later: list[Expr] = []
         for m in reversed(marks):
             live = [g for g in guards[: m.guards_before] if g is not None]
-            terms = e.encode([m.node, m.path, *live], view.facts)
+            terms = [e.encode([n], view.facts)[0] for n in (m.node, m.path, *live)]
             reached = z3.And(e.truth(True), *[session.true(t) for t in terms[1:]])
             known = e.truth(True) if terms[0].defined is None else terms[0].defined
             goals.append(z3.And(reached, known, e.equals(terms[0], value), *later))
             later.append(z3.Not(reached))
-        point, decided = session.solve([z3.Or(*goals)])
+        return session.solve([z3.Or(*goals)])
     except (Unsupported, TooWide):
         return None, False
-    if point is None:
-        return None, decided
-    return tuple(point.get(n, view.first(n)) for n in names), True
+
+
+def point_of(session: Session, conditions: Sequence[Node]) -> Mapping[str, Value] | None:
+    """A point at which all conditions that have an encoding are True, if one is found."""
+    goals = []
+    for node in conditions:
+        try:
+            (term,) = session.encoder.encode([node], session.view.facts)
+            goals.append(session.true(term))
+        except (Unsupported, TooWide):
+            continue
+    return session.solve(goals)[0]
 
 
 def independent(

@@ -24,6 +24,9 @@ MAX_BASES: Final = 16
 GRID: Final = 1024
 """Evenly spaced values between which longer domains are bisected."""
 
+EFFORT: Final = 1 << 23
+"""Nodes that are computed for one input; a graph that is too large for it is looked at less often."""
+
 _LEFT_OUT: Final = frozenset({Op.NOT, Op.OK, Op.IS})
 
 
@@ -35,6 +38,7 @@ def thresholds(
     Complete for comparisons of one input with at most `budget` values. Longer domains are bisected
     between `GRID` evenly spaced values, which finds every threshold of monotone quantities; a
     comparison of several inputs is followed from up to `MAX_BASES` admitted settings of the others.
+    `EFFORT` bounds the work: on graphs of thousands of nodes, domains are bisected from fewer values.
     """
     work = _Work(view or of_program(program), budget)
     out: dict[str, list[Value]] = {}
@@ -75,10 +79,11 @@ class _Work:
             names = view.inputs_of(mask)
             k = names.index(name)
             show = compile_nodes(view.graph, nodes, names, view.facts)
-            bases = [()] if mask == bit else self.bases(names)
-            each = max(64, self.budget // 4 // max(1, len(bases)))
+            cost = len(view.graph.cone(nodes)) * len(by_mask)
+            calls = max(512, min(self.budget, EFFORT // cost))
+            bases = [()] if mask == bit else self.bases(names)[: max(2, calls // 256)]
             for base in bases:
-                found |= self.changes(show, base, k, domain, len(nodes), each)
+                found |= self.changes(show, base, k, domain, len(nodes), calls // len(bases))
         return [domain[i] for i in sorted(found)]
 
     def bases(self, names: Sequence[str]) -> list[Row]:
@@ -112,13 +117,14 @@ class _Work:
                                 sides[c].append(i)
                         before = now
             else:
-                marks = sorted({size * j // GRID for j in range(GRID)} | {size - 1})
-                self.bisect(at, marks, sides)
+                count = min(GRID, budget // 2)
+                marks = sorted({size * j // count for j in range(count)} | {size - 1})
+                self.bisect(at, marks, sides, budget - len(marks))
         except TooWide:
             pass
         return {i for s in sides if len(s) <= MAX_THRESHOLDS for i in s}
 
-    def bisect(self, at: object, marks: Sequence[int], sides: list[list[int]]) -> None:
+    def bisect(self, at: object, marks: Sequence[int], sides: list[list[int]], budget: int) -> None:
         """Narrow every change between two neighbours of `marks` to one position."""
         shown = {i: at(i) for i in marks}  # type: ignore[operator]  # a local function
         todo = list(itertools.pairwise(marks))
@@ -131,6 +137,9 @@ class _Work:
                     if a is not b:
                         sides[c].append(high)
                 continue
+            if budget <= 0:
+                continue
+            budget -= 1
             middle = (low + high) // 2
             shown[middle] = at(middle)  # type: ignore[operator]  # a local function
             todo += [(low, middle), (middle, high)]
