@@ -68,37 +68,64 @@ def other(x, splits):
 
 
 def test_the_selection_runs_as_it_is_written(tmp_path: Path) -> None:
-    lifted = program(tmp_path, DECORATED, ops="def register(*args, **kwargs):\n    return hidden(args)\n")
-    assert lifted.assumptions == ["`@register('choose', mutates=['x'])` runs `choose` as it is written"]
+    lifted = program(
+        tmp_path, DECORATED, ops="def register(*args, **kwargs):\n    return hidden(args)\n"
+    )
+    assert lifted.assumptions == [
+        "`@register('choose', mutates=['x'])` runs `choose` as it is written"
+    ]
     assert points(lifted, m=100)["kernel.splits"] == 1
     assert points(lifted, m=101)["kernel.splits"] == 2
 
 
 def test_decorators_of_other_functions_hide_them(tmp_path: Path) -> None:
     body = DECORATED.replace("kernel(x, splits=", "other(x, splits=")
-    lifted = program(tmp_path, body, ops="def register(*args, **kwargs):\n    return hidden(args)\n")
+    lifted = program(
+        tmp_path, body, ops="def register(*args, **kwargs):\n    return hidden(args)\n"
+    )
     assert points(lifted, m=101) == {"call": "other", "other.splits": 2}
 
 
 def test_a_package_binds_the_name_of_its_module(tmp_path: Path) -> None:
     body = "def choose(x, w):\n    from pkg.sub import split\n    return split(x.shape[0])\n"
-    write(tmp_path, {"sub/__init__.py": "from pkg.sub.split import split\n", "sub/split.py": "def split(m):\n    return m // 128\n"})
+    write(
+        tmp_path,
+        {
+            "sub/__init__.py": "from pkg.sub.split import split\n",
+            "sub/split.py": "def split(m):\n    return m // 128\n",
+        },
+    )
     lifted = program(tmp_path, body)
     assert points(lifted, m=300) == {"result": 2}
 
 
 def test_a_package_imports_its_module(tmp_path: Path) -> None:
     body = "def choose(x, w):\n    from pkg.sub import split\n    return split.of(x.shape[0])\n"
-    write(tmp_path, {"sub/__init__.py": "from . import split\n", "sub/split.py": "def of(m):\n    return m // 64\n"})
+    write(
+        tmp_path,
+        {
+            "sub/__init__.py": "from . import split\n",
+            "sub/split.py": "def of(m):\n    return m // 64\n",
+        },
+    )
     lifted = program(tmp_path, body)
     assert points(lifted, m=300) == {"result": 4}
 
 
 def test_why_an_imported_value_is_not_known(tmp_path: Path) -> None:
-    source = "from pkg.platform import fast\n\ndef choose(x, w):\n    return x.shape[0] if fast else 0\n"
-    write(tmp_path, {"mod.py": source, "platform.py": "import torch\n\nfast = torch.cuda.is_available()\n"})
-    assert "SEL912 what `torch.cuda.is_available` returns is not known" in refusal(tmp_path, "pkg.mod:choose", FACTS)
-    lifted = lift(tmp_path, "pkg.mod:choose", FACTS + 'functions: {"torch.cuda.is_available": true}\n')
+    source = (
+        "from pkg.platform import fast\n\ndef choose(x, w):\n    return x.shape[0] if fast else 0\n"
+    )
+    write(
+        tmp_path,
+        {"mod.py": source, "platform.py": "import torch\n\nfast = torch.cuda.is_available()\n"},
+    )
+    assert "SEL912 what `torch.cuda.is_available` returns is not known" in refusal(
+        tmp_path, "pkg.mod:choose", FACTS
+    )
+    lifted = lift(
+        tmp_path, "pkg.mod:choose", FACTS + 'functions: {"torch.cuda.is_available": true}\n'
+    )
     assert points(lifted, m=3) == {"result": 3}
 
 
@@ -147,5 +174,7 @@ def test_lists_have_no_such_methods(tmp_path: Path) -> None:
 def test_what_an_array_gives_can_only_be_pinned_as_a_number(tmp_path: Path) -> None:
     body = "def choose(lens):\n    return 1 if lens.max().item() > 50 else 0\n"
     lifted = program(tmp_path, body, ARRAYS)
-    assert "choose.L2C17-34" in lifted.sites  # `.item()`: a number of Python, `.max()` is one of the array
+    assert (
+        "choose.L2C17-34" in lifted.sites
+    )  # `.item()`: a number of Python, `.max()` is one of the array
     assert "choose.L2C17-27" not in lifted.sites
