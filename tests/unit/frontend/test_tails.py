@@ -154,7 +154,8 @@ inputs:
 
 
 def test_methods_of_arrays(tmp_path: Path) -> None:
-    body = "def choose(lens):\n    return lens.max().item() - lens.min() if lens.any() else lens.sum()\n"
+    value = "lens.max().item() - lens.min() if lens.any() else lens.sum()"
+    body = f"def choose(lens):\n    return {value}\n"
     lifted = program(tmp_path, body, ARRAYS)
     given = {"max(lens)": 7, "min(lens)": 3, "any(lens)": True, "sum(lens)": 10, "len(lens)": 2}
     assert points(lifted, **given) == {"result": 4}
