@@ -137,6 +137,8 @@ class _Work:
         self, tally: Tally, names: Sequence[str], rest: Mapping[str, Value] | None, exact: bool
     ) -> Candidates:
         """The result of an exhaustive count."""
+        if len(tally.values) > self.limit and all(type(v) is int for v in tally.values.values()):
+            return spanning(sorted(tally.values.values()), exact and rest is not None)  # type: ignore[type-var]
         keys = sorted(tally.values, key=lambda k: sort_key(tally.values[k]))
         values = tuple(tally.values[k] for k in keys)
         exact = exact and (rest is not None or not values)

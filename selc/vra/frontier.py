@@ -92,8 +92,9 @@ def rebuilt(
 ) -> tuple[Callable[..., Row], list[bool]]:
     """`roots` as functions of `nodes`, each of which has the values of its column.
 
-    `known` are facts of the nodes, where they are known to hold for these columns. `fixed` nodes are constants, `fallback` ones where they cannot be computed from `nodes`. Also
-    tells which roots could be computed; the others are undefined.
+    `fixed` nodes are constants, `fallback` ones where they cannot be computed from `nodes`. `known`
+    are facts of the nodes that hold wherever the result is asked for. Also tells which roots could
+    be computed; the others are undefined.
     """
     graph = Graph()
     facts: dict[int, AbsVal] = {}
@@ -124,9 +125,27 @@ def rebuilt(
     failing = graph.const(UNDEF)
     shown = [new.get(r.id, failing) for r in roots]
     order = [f"={k}" for k in range(len(nodes))]
-    return compile_nodes(graph, shown, order, abstract(graph, facts)), [
-        r.id in computed for r in roots
-    ]
+    of_all = abstract(graph, facts) if known is None else _carried(graph, facts, origin, known)
+    function = compile_nodes(graph, shown, order, of_all)
+    return function, [r.id in computed for r in roots]
+
+
+def _carried(
+    graph: Graph,
+    own: Mapping[int, AbsVal],
+    origin: Mapping[int, Node],
+    known: Sequence[AbsVal],
+) -> list[AbsVal]:
+    """Facts of a rebuilt graph, from those of the nodes that it was made of."""
+    out = []
+    for node in graph.nodes:
+        if node.is_const:
+            out.append(of_values((node.attr,)))
+        elif node.op is Op.FAIL:
+            out.append(AbsVal((), frozenset(), defined=False))
+        else:
+            out.append(own.get(node.id) or known[origin[node.id].id])
+    return out
 
 
 def _column(values: Sequence[Value]) -> AbsVal:

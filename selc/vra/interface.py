@@ -121,10 +121,9 @@ def _through(
         for n in cone
         if (fact := facts[n.id]).single and fact.values and n not in polarity
     }
+    polarity_by_id = {n.id: holds for n, holds in given}
     tests = list(polarity) if nodes else []
-    function, shown = rebuilt(
-        view, [*roots, *tests], nodes, domains, fixed, {n.id: holds for n, holds in given}, facts
-    )
+    function, shown = rebuilt(view, [*roots, *tests], nodes, domains, fixed, polarity_by_id, facts)
     if not all(shown[: len(roots)]):
         return None
     expected = [polarity[n] if s else None for n, s in zip(tests, shown[len(roots) :], strict=True)]
