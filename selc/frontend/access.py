@@ -49,6 +49,8 @@ def attribute(cx: Lowering, st: State, e: ast.expr, value: V, name: str) -> V:
         case Tup():
             if name in value.fields:
                 return value.items[value.fields.index(name)]
+            if value.cls is not None and (member := class_member(cx, st, value.cls, name)) is not None:
+                return _method_of(cx, st, e, value, value.cls, member) if isinstance(member, Func) else member
             return Method(value, name)
         case Ref():
             return _object_attribute(cx, st, e, value, name)
@@ -118,13 +120,7 @@ def _object_attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str)
     if obj.cls is not None:
         member = class_member(cx, st, obj.cls, name)
         if isinstance(member, Func):
-            if member.flavour == "property":
-                from selc.frontend import calls
-
-                return calls.invoke(cx, st, e, member, (ref,), {})
-            if member.flavour == "static":
-                return member
-            return Bound(member, obj.cls if member.flavour == "class" else ref)
+            return _method_of(cx, st, e, ref, obj.cls, member)
         if member is not None:
             if obj.frozen == literals.FROM_FACTS and attributes.default_of(cx, obj.cls, name):
                 cx.need(e, f"facts:\n  {snippet(e)}: ...", f"`{snippet(e)}` is not stated in the facts, and its class sets it")
@@ -133,6 +129,17 @@ def _object_attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str)
         cx.need(e, f'facts:\n  {snippet(e)}: ...', f"`{snippet(e)}` is not stated in the facts")
     cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}` has not been set here")
     return cx.graph.add(Op.FAIL)
+
+
+def _method_of(cx: Lowering, st: State, e: ast.expr, owner: V, cls: Cls, member: Func) -> V:
+    """A function of a class as an attribute of one of its objects."""
+    if member.flavour == "property":
+        from selc.frontend import calls
+
+        return calls.invoke(cx, st, e, member, (owner,), {})
+    if member.flavour == "static":
+        return member
+    return Bound(member, cls if member.flavour == "class" else owner)
 
 
 def entry_value(cx: Lowering, st: State, e: ast.AST, entry: Entry, exception: str, name: object) -> V:

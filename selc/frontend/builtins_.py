@@ -503,7 +503,10 @@ def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Nod
             if isinstance(obj, InstObj) and obj.cls is not None:
                 return cx.graph.const(_derives(cx, obj.cls, kind))
             return cx.false
-        if isinstance(value, (Tup, Node)) and not (isinstance(value, Node) and "symbol" in cx.abs(value).kinds):
+        if isinstance(value, Tup) and value.cls is not None:
+            return cx.graph.const(_derives(cx, value.cls, kind))
+        plain = isinstance(value, Tup) and not value.fields
+        if plain or (isinstance(value, Node) and "symbol" not in cx.abs(value).kinds):
             return cx.false
     cx.refuse(e, "SEL901", f"`{snippet(e)}` is not known before serving", help="state it under `functions:`")
 
@@ -635,7 +638,7 @@ def method(
         return cx.op(st, e, Op.METHOD, expr.as_node(cx, st, self, e), *[expr.as_node(cx, st, a, e) for a in args], attr=name)
     if isinstance(self, Tup) and name == "_replace":
         items = tuple(kwargs.get(f, v) for f, v in zip(self.fields, self.items, strict=True))
-        return Tup(items, self.fields)
+        return Tup(items, self.fields, cls=self.cls)
     if isinstance(self, Tup) and name == "_asdict":
         return cx.heap.new(st, DictObj({f: Entry(cx.true, v) for f, v in zip(self.fields, self.items, strict=True)}))
     cx.refuse(e, "SEL901", f"the method `.{name}` of {expr.describe(cx, st, self)} is not supported")

@@ -357,7 +357,7 @@ def instantiate(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, .
     if kind in ("namedtuple", "dataclass"):
         fields = _declared_fields(cx, st, e, cls, args, kwargs)
         if kind == "namedtuple":
-            return Tup(tuple(fields.values()), tuple(fields))
+            return Tup(tuple(fields.values()), tuple(fields), cls=cls)
         entries = {k: Entry(cx.true, v) for k, v in fields.items()}
         ref = cx.heap.new(st, InstObj(cls, entries))
         post = access.class_member(cx, st, cls, "__post_init__")

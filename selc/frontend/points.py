@@ -35,8 +35,9 @@ def flatten(cx: Lowering, st: State, value: V, prefix: str, whole: frozenset[str
     if isinstance(value, Choice):
         a = flatten(cx, st, value.then, prefix, whole, e)
         b = flatten(cx, st, value.other, prefix, whole, e)
-        a.pop(prefix or "result", None) if len(a) == 1 and b.keys() - a.keys() else None
-        b.pop(prefix or "result", None) if len(b) == 1 and a.keys() - b.keys() else None
+        for mine, theirs in ((a, b), (b, a)):
+            if list(mine) == [name] and theirs.keys() - mine.keys() and cx.known(mine[name]) == (None,):
+                del mine[name]  # None: the fields are null there
         return {k: cx.graph.select(value.cond, a.get(k, cx.none), b.get(k, cx.none)) for k in {**a, **b}}
     parts: list[tuple[str, V]] = []
     if isinstance(value, Tup):

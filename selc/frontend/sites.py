@@ -52,9 +52,11 @@ def plan(function: ast.FunctionDef) -> Plan:
     """Find the sites of a function."""
     out = Plan()
     assigned: dict[str, None] = {}
+    outer = {name for s in _own_statements(function.body) if isinstance(s, (ast.Global, ast.Nonlocal)) for name in s.names}
     for statement in function.body:
         for name in stores(statement):
-            assigned[name] = None
+            if name not in outer:
+                assigned[name] = None
     out.assigned = frozenset(assigned)
     for name in assigned:
         placed: list[int] = []

@@ -147,6 +147,7 @@ class Joiner:
             return Tup(
                 tuple(self._values(cond, x, y, then, other, out, merged) for x, y in pairs),
                 a.fields,
+                cls=a.cls if a.cls is b.cls else None,
             )
         if isinstance(a, Func) and isinstance(b, Func) and a.node is b.node and a.scope == b.scope:
             return a

@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tup:
-    """An immutable sequence. `fields` names the elements of a NamedTuple; `size` tells a torch.Size."""
+    """An immutable sequence. `fields` names the elements of a NamedTuple; `size` tells a torch.Size.
+
+    `cls` is the class of a NamedTuple, if it is known.
+    """
 
     items: tuple[V, ...]
     fields: tuple[str, ...] = ()
     size: bool = False
+    cls: Cls | None = None
 
 
 @dataclass(frozen=True, slots=True)
