@@ -22,7 +22,10 @@ CONSTRUCTORS: Final = frozenset(
 EVERY: Final = "*"
 _ENVIRONMENT: Final = re.compile(r"\b(?:getenv\(|environ\.get\(|environ\[)self\.")
 _ASSIGNED: Final = r"\s*(?:[-+*/|&%^@]|//|<<|>>|\*\*)?=(?!=)"
-_CHANGED: Final = r"\s*(?:\[[^\n]*?\]\s*(?:=(?!=)|[-+*/|&]=|//=)|\.(?:append|add|update|pop|setdefault|clear|extend|insert|remove|popitem|discard)\s*\()"
+_CHANGED: Final = (
+    r"\s*(?:\[[^\n]*?\]\s*(?:=(?!=)|[-+*/|&]=|//=)"
+    r"|\.(?:append|add|update|pop|setdefault|clear|extend|insert|remove|popitem|discard)\s*\()"
+)
 
 
 def family(cx: Lowering, cls: Cls) -> list[Cls]:
@@ -74,7 +77,7 @@ def _assigned(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
 
 
 def reads_environment(cx: Lowering, cls: Cls) -> bool:
-    """Whether a class is a variable of an env module: it knows its name, and reads the environment by it."""
+    """Whether a class is a variable of an env module, which reads the environment by its name."""
     members = [
         i for one in family(cx, cls) for i in one.node.body if isinstance(i, ast.FunctionDef)
     ]

@@ -54,7 +54,10 @@ def bind(cx: Lowering, st: State, func: Func) -> dict[str, V]:
         if value is None and a.arg in defaults:
             value = defaults[a.arg]
         if value is None:
-            yaml = f"inputs:\n  {a.arg}: {{kind: {kind or 'runtime'}, type: int, range: [1, 16384]}}   # or facts:\n#  {a.arg}: ..."
+            yaml = (
+                f"inputs:\n  {a.arg}: {{kind: {kind or 'runtime'}, type: int, range: [1, 16384]}}"
+                f"   # or facts:\n#  {a.arg}: ..."
+            )
             cx.missing.setdefault(yaml, (span, f"the parameter `{a.arg}` has no value"))
             value = Poison()
         bound[a.arg] = value
@@ -66,7 +69,7 @@ def bind(cx: Lowering, st: State, func: Func) -> dict[str, V]:
 
 
 def _self(cx: Lowering, st: State, cls: Cls) -> V:
-    """The object whose method is lowered: attributes from `facts: {self: ...}` and declared chains."""
+    """The object whose method is lowered, from `facts: {self: ...}` and declared chains."""
     group = cx.facts.facts.get("self", {})
     cx.read.add("facts.self")
     fields = (
@@ -136,8 +139,8 @@ def _record(
         if isinstance(value, Node) and cx.known(value) is None:
             cx.record_inputs.append((a.arg, name, value))
         entries[name] = Entry(cx.true, value)
-    cls = fields[0][3] if fields else None
-    return cx.heap.new(None, InstObj(cls, dict(entries), literals.FROM_FACTS))
+    owner = fields[0][3] if fields else None
+    return cx.heap.new(None, InstObj(owner, dict(entries), literals.FROM_FACTS))
 
 
 def _value(
@@ -228,7 +231,10 @@ def declared_object(cx: Lowering, st: State, chain: str) -> V:
                     "SEL908",
                     f"the class `{decl.cls}` is not found",
                     decl.span,
-                    help="write `package.module:Class`, and give the folder of its package with --root",
+                    help=(
+                        "write `package.module:Class`, and give the folder of its package with "
+                        "--root"
+                    ),
                 )
             )
         cls = found

@@ -1,4 +1,4 @@
-"""What lowering carries along: the graph being built, regions, frames, sites, guards, diagnostics."""
+"""What lowering carries along: graph, regions, frames, sites, guards, diagnostics."""
 
 from __future__ import annotations
 
@@ -393,7 +393,10 @@ class Lowering:
                 e,
                 "SEL901",
                 "this may raise inside a `try`, and which exception is not certain",
-                help="narrow the facts so that it cannot raise, or state the result of the call under `functions:`",
+                help=(
+                    "narrow the facts so that it cannot raise, or state the result of the call "
+                    "under `functions:`"
+                ),
             )
         for handler in reversed(self.handlers):
             if handler.catches(exception):
@@ -488,7 +491,7 @@ class Lowering:
         raise Refused(Diagnostic(code, message, span, label=label, help=help))
 
     def need(self, node: ast.AST, yaml: str, message: str) -> NoReturn:
-        """Something outside the source has to be stated in the facts; collected and shown at once."""
+        """Something outside the source is missing in the facts; collected and shown at once."""
         span = self.span(node)
         self.missing.setdefault(yaml, (span, message))
         raise Refused(

@@ -1,7 +1,7 @@
-"""Enum classes: members are symbols, named `Class.MEMBER`, with the behaviour that the class gives them.
+"""Enum classes: members are symbols, named `Class.MEMBER`, and behave as the class says.
 
-Members of an Enum that is an int or a str as well (IntEnum, StrEnum, mixed in) are symbols too; where
-Python would use the number or the text, a table from member to value stands in for it.
+Members of an Enum that is an int or a str as well (IntEnum, StrEnum, mixed in) are symbols too;
+where Python would use the number or the text, a table from member to value stands in for it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _COMPARED: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Members:
-    """The members of an Enum class: aliases stand under their own name with the first member's symbol."""
+    """The members of an Enum class; an alias has the symbol of the member that it names."""
 
     cls: Cls
     mixin: str  # 'int', 'str', 'float', 'flag' or ''
@@ -183,7 +183,7 @@ def member(cx: Lowering, cls: Cls, name: str) -> Node | None:
 
 
 def named(cx: Lowering, text: str) -> Symbol | None:
-    """The member that `Class.MEMBER` or `package.module.Class.MEMBER` names in a facts file, if any."""
+    """The member that `Class.MEMBER`, also with its module, names in a facts file, if any."""
     match = _MEMBER.fullmatch(text)
     if match is None or cx.entry_module is None:
         return None
@@ -214,7 +214,8 @@ def named(cx: Lowering, text: str) -> Symbol | None:
         raise Refused(
             Diagnostic(
                 "SEL911",
-                f"`{text}` is no Enum member: there is no such class or member in {sources[0].path}",
+                f"`{text}` is no Enum member: there is no such class or member in "
+                f"{sources[0].path}",
                 Span("", 0, 0, 0, 0),
                 help="check the spelling",
             )
@@ -308,7 +309,8 @@ def comparison(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, rig
                 cx.refuse(
                     e,
                     "SEL901",
-                    f"`{snippet(e)}` is decided by `{side.cls.qualname}.{name}` of the right operand",
+                    f"`{snippet(e)}` is decided by `{side.cls.qualname}.{name}` of the right "
+                    "operand",
                 )
             return calls.invoke(cx, st, e, Bound(method, left), (right,), {})
     return None
@@ -328,14 +330,14 @@ def key(cx: Lowering, e: ast.AST, entries: object, node: Node) -> Node:
     theirs = {cx.enums.get(k.kind) if isinstance(k, Symbol) else None for k in keys}
     if found is not None and found.mixin and theirs == {found}:
         return node
-    if any(m is not None and m.mixin for m in theirs) and (found is None or found.mixin):
-        if found is not None or cx.abs(node).kinds & {"int", "bool", "float", "str"}:
-            cx.refuse(
-                e,
-                "SEL901",
-                "looking up a number or text among Enum members is not supported",
-                help="use one kind of key",
-            )
+    mixed = any(m is not None and m.mixin for m in theirs) and (found is None or found.mixin)
+    if mixed and (found is not None or cx.abs(node).kinds & {"int", "bool", "float", "str"}):
+        cx.refuse(
+            e,
+            "SEL901",
+            "looking up a number or text among Enum members is not supported",
+            help="use one kind of key",
+        )
     return plain(cx, node, e)
 
 
@@ -491,14 +493,14 @@ def listed(cx: Lowering, cls: Cls) -> tuple[V, ...]:
 
 def mapping(cx: Lowering, cls: Cls) -> V:
     """`Class.__members__`."""
-    entries = {
+    entries: dict[object, Entry] = {
         name: Entry(cx.true, cx.graph.const(s)) for name, s in members(cx, cls).symbols.items()
     }
-    return cx.heap.new(None, DictObj(dict(entries), frozen="it lists the members of a class"))
+    return cx.heap.new(None, DictObj(entries, frozen="it lists the members of a class"))
 
 
 def instance(cx: Lowering, node: Node, kind: V) -> bool | None:
-    """Whether a node is an instance of a class or built-in type, as far as its being a member tells."""
+    """Whether a node is an instance of a class or built-in type, as far as members tell."""
     found = of(cx, node)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Models of what lies outside the source: environment variables, files, enums, library functions."""
+"""Models of what lies outside the source: environment variables, files, library functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from selc.frontend import expr, literals, names
+from selc.frontend import access, expr, literals, names
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import Choice, DictObj, External, FileV, Mask, Ref, V
@@ -54,7 +54,7 @@ def environ_get(cx: Lowering, st: State, e: ast.AST, name: str, default: V) -> V
 
 
 def _variable(cx: Lowering, st: State, e: ast.AST, index: V) -> str:
-    key = expr.access.static_key(cx, st, index, e)
+    key = access.static_key(cx, st, index, e)
     if not isinstance(key, str):
         cx.refuse(e, "SEL901", "an environment variable's name must be a string")
     return key
@@ -164,17 +164,11 @@ def _fold(function: Callable[..., object]) -> Model:
         for i, node in enumerate(nodes):
             known = cx.known(node)
             if known is None:
-                before, after = nodes[:i], nodes[i + 1 :]
-                value = expr.split(
-                    cx,
-                    st,
-                    node,
-                    e,
-                    lambda s, v, b=before, a=after: model(
-                        cx, s, e, (*b, cx.graph.const(v), *a), {}
-                    ),
-                )  # type: ignore[misc]  # defaults bind the loop's variables
-                return expr._sited(cx, st, e, value)
+
+                def with_value(s: State, v: object, i: int = i) -> V:
+                    return model(cx, s, e, (*nodes[:i], cx.graph.const(v), *nodes[i + 1 :]), {})
+
+                return expr._sited(cx, st, e, expr.split(cx, st, node, e, with_value))
             values.append(known[0])
         try:
             return literals.from_python(cx, st, function(*values))

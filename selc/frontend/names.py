@@ -76,7 +76,8 @@ def refuse_state(cx: Lowering, e: ast.AST, name: str) -> NoReturn:
         e,
         "SEL906",
         f"`{name}` is changed while the program runs: what it holds here depends on earlier calls",
-        help=f'state its content under `globals:` in the facts, if serving never changes it: globals: {{"{name}": ...}}',
+        help="state its content under `globals:` in the facts, if serving never changes it: "
+        f'globals: {{"{name}": ...}}',
     )
 
 
@@ -134,6 +135,7 @@ def store(cx: Lowering, st: State, name: str, value: V) -> None:
     elif scope in cx.comprehensions and name not in cx.local_names.get(scope, ()):
         while scope in cx.comprehensions:
             scope = cx.parents[scope]
+    assert scope is not None
     st.scopes.setdefault(scope, {})[name] = value
 
 
@@ -204,7 +206,7 @@ def _module_value(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> 
         cx.refuse(e, "SEL903", f"`{qualified}` is defined through itself")
     cx.evaluating.add(qualified)
     try:
-        value = stmt.run_module(cx, module, [s for s in segments], name)
+        value = stmt.run_module(cx, module, list(segments), name)
     finally:
         cx.evaluating.discard(qualified)
     if isinstance(value, Ref):
@@ -267,11 +269,13 @@ def exported(cx: Lowering, module: ModuleSource, name: str) -> bool:
     segments = module.segments_binding("__all__")
     if not segments:
         return not name.startswith("_")
-    return any(
-        isinstance(n, ast.Constant) and n.value == name
-        for s in segments
-        for n in ast.walk(ast.Module(list(module.parse(s)), []))
-    )
+    listed: set[object] = set()
+    for statement in [n for s in segments for n in module.parse(s)]:
+        value = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign)) else None
+        if not isinstance(value, (ast.List, ast.Tuple)) or not all(isinstance(x, ast.Constant) for x in value.elts):
+            cx.refuse(statement, "SEL901", f"which names `{module.module_name}` exports is computed: `__all__` is no list of strings")
+        listed |= {x.value for x in value.elts if isinstance(x, ast.Constant)}
+    return name in listed
 
 
 def origin(cx: Lowering, name: str) -> str:
@@ -302,7 +306,10 @@ def origin(cx: Lowering, name: str) -> str:
     return name
 
 
-_CHANGES = r"\s*(?:\[[^\n]*?\]\s*(?:=(?!=)|[-+*/|&]=|//=)|\.(?:append|add|update|pop|setdefault|clear|extend|insert|remove|popitem|discard)\s*\()"
+_CHANGES = (
+    r"\s*(?:\[[^\n]*?\]\s*(?:=(?!=)|[-+*/|&]=|//=)"
+    r"|\.(?:append|add|update|pop|setdefault|clear|extend|insert|remove|popitem|discard)\s*\()"
+)
 
 
 def _mark_state(cx: Lowering, module: ModuleSource, name: str, ref: Ref, own: set[int]) -> None:
@@ -347,7 +354,7 @@ def bindings(
 
 
 def absent(cx: Lowering, node: ast.Import | ast.ImportFrom, target: str) -> bool:
-    """Whether the facts say that importing `target` fails: `globals: {module: null}`, for it or a package around it."""
+    """Whether `globals: {module: null}`, for `target` or around it, says that it cannot be had."""
     parts = (target if isinstance(node, ast.Import) else target.rpartition(".")[0]).split(".")
     for end in range(1, len(parts) + 1):
         module = ".".join(parts[:end])

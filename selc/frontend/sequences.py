@@ -1,8 +1,8 @@
 """Sequences of the batch: only their length, extremes, sum, `any` and `all` may reach a choice.
 
-Each of these is an input of its own, named as Python would ask for it (`max(lens)`). What the length
-and the elements' range say of them together is stated as assumptions, exactly: values of these inputs
-that satisfy them are those of some sequence.
+Each of these is an input of its own, named as Python would ask for it (`max(lens)`). What the
+length and the elements' range say of them together is stated as assumptions, exactly: values of
+these inputs that satisfy them are those of some sequence.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotation: str) -> Seq:
 def aggregate(
     cx: Lowering, st: State, e: ast.expr, seq: Seq, how: str, method: bool = False
 ) -> Node:
-    """`how(seq)`, or `seq.how()`, which gives a scalar of the array's kind and so is no site itself."""
+    """`how(seq)`, or `seq.how()`, which gives an array's scalar and so is no site itself."""
     declared = cx.sequences[seq.name]
     if declared.length.lo == 0 and how not in ("len", "sum"):
         cx.refuse(
@@ -120,7 +120,9 @@ def masked(cx: Lowering, e: ast.AST, op: Op, left: V, right: V) -> Mask | None:
             e,
             "SEL901",
             f"comparing the sequence `{left.name}` here is not supported: {ONLY}",
-            help="an array (annotated `np.ndarray` or `torch.Tensor`) may be compared with a number",
+            help=(
+                "an array (annotated `np.ndarray` or `torch.Tensor`) may be compared with a number"
+            ),
         )
     return Mask(left, op, right)
 

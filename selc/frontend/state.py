@@ -1,7 +1,7 @@
 """The mutable state of lowering at one program point, and how two states join.
 
-A state belongs to a *region*: a run of statements entered under one condition. `live` says, relative
-to the region's entry, whether control gets here.
+A state belongs to a *region*: a run of statements entered under one condition. `live` says,
+relative to the region's entry, whether control gets here.
 """
 
 from __future__ import annotations
@@ -224,7 +224,8 @@ class Joiner:
         for key in {**a, **b}:
             x, y = a.get(key), b.get(key)
             if x is None or y is None:
-                one = x or y
+                one = x if x is not None else y
+                assert one is not None
                 present = self.graph.select(cond, x.present if x else no, y.present if y else no)
                 result[key] = Entry(present, one.value)
             else:

@@ -1,10 +1,10 @@
-"""Statements: each advances a state; ways out are recorded with the function, loop or try they leave."""
+"""Statements: each advances a state; ways out are kept with the function, loop or try left."""
 
 from __future__ import annotations
 
 import ast
 import builtins as py
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -275,7 +275,10 @@ def step(cx: Lowering, st: State, statement: ast.stmt) -> None:
             statement,
             "SEL901",
             f"`{what}` statements are not supported here",
-            help="move the selection into a plain function, or state the value it computes in the facts",
+            help=(
+                "move the selection into a plain function, or state the value it computes in "
+                "the facts"
+            ),
         )
     rule(cx, st, statement)
     if not st.dead:
@@ -359,7 +362,7 @@ def _unpack(cx: Lowering, st: State, target: ast.Tuple | ast.List, value: V) -> 
 
 
 def _parts_of(cx: Lowering, st: State, value: V, e: ast.AST, count: int | None) -> tuple[V, ...]:
-    """The elements that are unpacked; those of something opaque are opaque, as many as are asked for."""
+    """The elements that are unpacked; something opaque has as many opaque ones as are asked for."""
     if isinstance(value, Opaque) and value.made and count is not None:
         return tuple(replace(value, text=f"{value.text}[{i}]") for i in range(count))
     if isinstance(value, Choice) and count is not None:
@@ -602,7 +605,8 @@ def _assert(cx: Lowering, st: State, s: ast.Assert) -> None:
     if isinstance(value, Opaque) and value.made and not cx.handlers:
         # What only the opaque tail knows can stop the call; it can reach no choice.
         cx.assumptions.append(
-            f"`{snippet(s.test)}` holds: selc does not see into its operands (line {cx.span(s).line})"
+            f"`{snippet(s.test)}` holds: selc does not see into its operands (line "
+            f"{cx.span(s).line})"
         )
         return
     cond = expr.truth(cx, st, value, s.test)
@@ -712,7 +716,10 @@ def _try(cx: Lowering, st: State, s: ast.Try) -> None:
 
 def _imports_succeed(cx: Lowering, body: list[ast.stmt]) -> None:
     """Refuse a guarded import unless the facts say of every name it binds what it is."""
-    stated = {"functions": cx.facts.functions, "globals": cx.facts.globals}
+    stated: dict[str, Iterable[str]] = {
+        "functions": cx.facts.functions,
+        "globals": cx.facts.globals,
+    }
     for node in [
         n for b in body for n in ast.walk(b) if isinstance(n, (ast.Import, ast.ImportFrom))
     ]:
@@ -730,7 +737,10 @@ def _imports_succeed(cx: Lowering, body: list[ast.stmt]) -> None:
                     node,
                     "SEL901",
                     f"whether the import of `{name}` succeeds is not known to selc",
-                    help=f"state `{name}` under `functions:` or `globals:` in the facts; it is then taken to be there",
+                    help=(
+                        f"state `{name}` under `functions:` or `globals:` in the facts; it is "
+                        "then taken to be there"
+                    ),
                 )
             cx.read.update(found)
 
@@ -786,7 +796,8 @@ def _context(cx: Lowering, st: State, e: ast.expr) -> V:
         e,
         "SEL901",
         f"the context `{snippet(e)}` is not known to leave the selection alone",
-        help=f'state it under `functions:` if it does: "{snippet(e.func if isinstance(e, ast.Call) else e)}": null',
+        help="state it under `functions:` if it does: "
+        f'"{snippet(e.func if isinstance(e, ast.Call) else e)}": null',
     )
 
 

@@ -1,4 +1,4 @@
-"""Indexing tensors: integers, slices, `None` and `...` have known shapes, everything else is opaque."""
+"""Indexing tensors: integers, slices, `None`, `...` have known shapes, all else is opaque."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def item(cx: Lowering, st: State, e: ast.Subscript, ref: Ref) -> V:
 
 
 def _lowered(cx: Lowering, st: State, e: ast.expr) -> list[object] | tuple[object, object, bool]:
-    """An index as `[value]`, `[None]` or `[Ellipsis]`; a slice as (start, stop, whether it has a step)."""
+    """An index as `[value]`, `[None]` or `[Ellipsis]`; a slice as (start, stop, has a step)."""
     if isinstance(e, ast.Slice):
         start, stop = (None if b is None else expr.lower(cx, st, b) for b in (e.lower, e.upper))
         if e.step is not None:
