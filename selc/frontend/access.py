@@ -6,7 +6,20 @@ import ast
 from collections.abc import Callable
 from dataclasses import replace
 
-from selc.frontend import attributes, classes, enums, equality, expr, launches, library, literals, names, sequences, tensorindex, tensors
+from selc.frontend import (
+    attributes,
+    classes,
+    enums,
+    equality,
+    expr,
+    launches,
+    library,
+    literals,
+    names,
+    sequences,
+    tensorindex,
+    tensors,
+)
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -32,11 +45,31 @@ from selc.frontend.values import (
     V,
 )
 from selc.ir.graph import Node
-from selc.ir.op import Op, STRING_METHODS
+from selc.ir.op import STRING_METHODS, Op
 from selc.ir.value import Symbol
 
-DICT_METHODS = frozenset({"get", "update", "pop", "setdefault", "copy", "keys", "values", "items", "clear", "popitem"})
-LIST_METHODS = frozenset({"append", "extend", "copy", "index", "count", "insert", "pop", "add", "remove", "sort", "reverse", "clear", "union", "discard", "issubset"})
+DICT_METHODS = frozenset(
+    {"get", "update", "pop", "setdefault", "copy", "keys", "values", "items", "clear", "popitem"}
+)
+LIST_METHODS = frozenset(
+    {
+        "append",
+        "extend",
+        "copy",
+        "index",
+        "count",
+        "insert",
+        "pop",
+        "add",
+        "remove",
+        "sort",
+        "reverse",
+        "clear",
+        "union",
+        "discard",
+        "issubset",
+    }
+)
 ROW = "it is a row of a table"
 NUMBER_METHODS = frozenset({"bit_length", "is_integer", "item"})
 
@@ -49,8 +82,15 @@ def attribute(cx: Lowering, st: State, e: ast.expr, value: V, name: str) -> V:
         case Tup():
             if name in value.fields:
                 return value.items[value.fields.index(name)]
-            if value.cls is not None and (member := class_member(cx, st, value.cls, name)) is not None:
-                return _method_of(cx, st, e, value, value.cls, member) if isinstance(member, Func) else member
+            if (
+                value.cls is not None
+                and (member := class_member(cx, st, value.cls, name)) is not None
+            ):
+                return (
+                    _method_of(cx, st, e, value, value.cls, member)
+                    if isinstance(member, Func)
+                    else member
+                )
             return Method(value, name)
         case Ref():
             return _object_attribute(cx, st, e, value, name)
@@ -93,11 +133,17 @@ def _node_attribute(cx: Lowering, st: State, e: ast.expr, node: Node, name: str)
             return cx.graph.const(symbol.name.rpartition(".")[2])
         if symbol.kind == "dtype" and name in ("is_floating_point", "is_complex"):
             integral = symbol.name.removeprefix("torch.").startswith(("int", "uint", "bool"))
-            return cx.graph.const(name == "is_floating_point" and not integral and "complex" not in symbol.name)
-    if name in STRING_METHODS and kinds <= {"str", "tuple"} or name in NUMBER_METHODS and kinds <= {"int", "bool", "float"}:
+            return cx.graph.const(
+                name == "is_floating_point" and not integral and "complex" not in symbol.name
+            )
+    if (name in STRING_METHODS and kinds <= {"str", "tuple"}) or (
+        name in NUMBER_METHODS and kinds <= {"int", "bool", "float"}
+    ):
         return Method(node, name)
     if "none" in kinds and kinds <= {"none"}:
-        cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}`: None has no attribute `{name}`")
+        cx.partial(
+            st, e, cx.false, "AttributeError", f"`{snippet(e)}`: None has no attribute `{name}`"
+        )
         return cx.graph.add(Op.FAIL)
     cx.refuse(e, "SEL901", f"`.{name}` of a number, string or None is not supported")
 
@@ -123,10 +169,14 @@ def _object_attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str)
             return _method_of(cx, st, e, ref, obj.cls, member)
         if member is not None:
             if obj.frozen == literals.FROM_FACTS and attributes.default_of(cx, obj.cls, name):
-                cx.need(e, f"facts:\n  {snippet(e)}: ...", f"`{snippet(e)}` is not stated in the facts, and its class sets it")
+                cx.need(
+                    e,
+                    f"facts:\n  {snippet(e)}: ...",
+                    f"`{snippet(e)}` is not stated in the facts, and its class sets it",
+                )
             return member
     if obj.cls is None or obj.frozen == literals.FROM_FACTS:
-        cx.need(e, f'facts:\n  {snippet(e)}: ...', f"`{snippet(e)}` is not stated in the facts")
+        cx.need(e, f"facts:\n  {snippet(e)}: ...", f"`{snippet(e)}` is not stated in the facts")
     cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}` has not been set here")
     return cx.graph.add(Op.FAIL)
 
@@ -142,7 +192,9 @@ def _method_of(cx: Lowering, st: State, e: ast.expr, owner: V, cls: Cls, member:
     return Bound(member, cls if member.flavour == "class" else owner)
 
 
-def entry_value(cx: Lowering, st: State, e: ast.AST, entry: Entry, exception: str, name: object) -> V:
+def entry_value(
+    cx: Lowering, st: State, e: ast.AST, entry: Entry, exception: str, name: object
+) -> V:
     """An entry's value, guarded by its presence."""
     cx.partial(st, e, entry.present, exception, f"`{name}` must be there")
     return entry.value
@@ -177,9 +229,13 @@ def own_member(cx: Lowering, st: State, cls: Cls, name: str) -> V | None:
             if any(isinstance(t, ast.Name) and t.id == name for t in targets):
                 found = enums.member(cx, cls, name)
                 if found is None:
-                    found = attributes.of_class(cx, cls, name, stmt.run_class_value(cx, cls, item.value), item)
+                    found = attributes.of_class(
+                        cx, cls, name, stmt.run_class_value(cx, cls, item.value), item
+                    )
         elif isinstance(item, ast.If) and name in names_bound(item):
-            cx.refuse(item, "SEL901", f"`{cls.qualname}.{name}` is defined under a condition in its class")
+            cx.refuse(
+                item, "SEL901", f"`{cls.qualname}.{name}` is defined under a condition in its class"
+            )
     return found
 
 
@@ -218,7 +274,7 @@ def _module_attribute(cx: Lowering, st: State, e: ast.expr, module: ModuleV, nam
     return Opaque(f"{module.name}.{name}")
 
 
-# -- keys and subscripts ---------------------------------------------------------------------------------
+# -- keys and subscripts -------------------------------------------------------------------------
 
 
 def static_key(cx: Lowering, st: State, value: V, e: ast.AST) -> object:
@@ -227,8 +283,12 @@ def static_key(cx: Lowering, st: State, value: V, e: ast.AST) -> object:
         known = cx.known(value)
         if known is not None:
             return known[0]
-        cx.refuse(e, "SEL901", "a dict key that depends on an input is not supported here",
-                  help="use constant keys; select the value, not the key")  # fmt: skip
+        cx.refuse(
+            e,
+            "SEL901",
+            "a dict key that depends on an input is not supported here",
+            help="use constant keys; select the value, not the key",
+        )
     if isinstance(value, Tup):
         return tuple(static_key(cx, st, v, e) for v in value.items)
     if isinstance(value, (Cls, Func, External)):
@@ -236,7 +296,9 @@ def static_key(cx: Lowering, st: State, value: V, e: ast.AST) -> object:
     cx.refuse(e, "SEL901", f"{expr.describe(cx, st, value)} as a dict key is not supported")
 
 
-def key_or_node(cx: Lowering, st: State, value: V, e: ast.AST, obj: DictObj) -> tuple[object] | Node:
+def key_or_node(
+    cx: Lowering, st: State, value: V, e: ast.AST, obj: DictObj
+) -> tuple[object] | Node:
     """A key into a dict: known before serving (in a tuple of one), or a node."""
     if isinstance(value, (Cls, Func, External)):
         return (value,)
@@ -255,7 +317,11 @@ def subscript(cx: Lowering, st: State, e: ast.Subscript, container: V) -> V:
         return _slice(cx, st, e, container, e.slice)
     environ = isinstance(container, External) and container.name == "os.environ"
     if isinstance(container, Opaque):
-        return replace(container, made=False) if container.parameters or not container.made else launches.derived(cx, e, container)
+        return (
+            replace(container, made=False)
+            if container.parameters or not container.made
+            else launches.derived(cx, e, container)
+        )
     if isinstance(container, Func):
         return launches.kernels(container)
     if isinstance(container, Cls) and enums.base_of(cx, container) is not None:
@@ -303,7 +369,8 @@ def sequence_item(cx: Lowering, st: State, e: ast.Subscript, items: tuple[V, ...
     if all(isinstance(v, Node) for v in items):
         return cx.op(st, e, Op.INDEX, expr.as_node(cx, st, Tup(items), e), node)
     inside = cx.graph.both(
-        cx.graph.fold(Op.GE, node, cx.graph.const(-len(items))), cx.graph.fold(Op.LT, node, cx.graph.const(len(items)))
+        cx.graph.fold(Op.GE, node, cx.graph.const(-len(items))),
+        cx.graph.fold(Op.LT, node, cx.graph.const(len(items))),
     )
     cx.partial(st, e, inside, "IndexError", f"`{snippet(e)}` must be in range")
     keys = [*range(len(items)), *range(-len(items), 0)]
@@ -340,9 +407,17 @@ def dict_get(cx: Lowering, st: State, e: ast.AST, obj: DictObj, index: V, defaul
         entry = obj.entries.get(key[0])
         if entry is None and obj.unknown:
             names.refuse_state(cx, e, obj.unknown)
-        if entry is None and isinstance(key[0], External) and any(isinstance(k, External) for k in obj.entries):
-            cx.refuse(e, "SEL905", f"whether `{key[0].name}` is among the keys is not known",
-                      help="state what it is under `functions:`")  # fmt: skip
+        if (
+            entry is None
+            and isinstance(key[0], External)
+            and any(isinstance(k, External) for k in obj.entries)
+        ):
+            cx.refuse(
+                e,
+                "SEL905",
+                f"whether `{key[0].name}` is among the keys is not known",
+                help="state what it is under `functions:`",
+            )
         if default is None:
             if entry is None:
                 cx.partial(st, e, cx.false, "KeyError", f"the key {key[0]!r} must be there")
@@ -356,7 +431,9 @@ def dict_get(cx: Lowering, st: State, e: ast.AST, obj: DictObj, index: V, defaul
     return _dynamic_get(cx, st, e, obj, key, default)
 
 
-def _dynamic_get(cx: Lowering, st: State, e: ast.AST, obj: DictObj, key: Node, default: V | None) -> V:
+def _dynamic_get(
+    cx: Lowering, st: State, e: ast.AST, obj: DictObj, key: Node, default: V | None
+) -> V:
     entries = {k: v for k, v in obj.entries.items() if cx.known_bool(v.present) is not False}
     inside = has_key(cx, entries, key)
     if not entries:
@@ -374,7 +451,11 @@ def _dynamic_get(cx: Lowering, st: State, e: ast.AST, obj: DictObj, key: Node, d
         found = cx.op_unchecked(st, e, Op.LOOKUP, key, attr=pairs)
     else:
         rows = _rows(cx, st, e, entries, key)
-        found = rows if rows is not None else choose(cx, st, e, key, [(k, v.value) for k, v in entries.items()])
+        found = (
+            rows
+            if rows is not None
+            else choose(cx, st, e, key, [(k, v.value) for k, v in entries.items()])
+        )
     if default is None:
         return found
     return cx.branch(st, inside, _give(found), _give(default))
@@ -388,7 +469,10 @@ def _rows(cx: Lowering, st: State, e: ast.AST, entries: dict[object, Entry], key
         columns = list(zip(*[t.items for t in tuples], strict=True))
         if all(isinstance(v, Node) and v.is_const for column in columns for v in column):
             keys = list(entries)
-            return Tup(tuple(_column(cx, e, keys, list(column), key) for column in columns), tuples[0].fields)
+            return Tup(
+                tuple(_column(cx, e, keys, list(column), key) for column in columns),
+                tuples[0].fields,
+            )
     objs = [cx.obj(st, v, e) for v in values if isinstance(v, Ref)]
     if len(objs) != len(values):
         return None
@@ -398,17 +482,28 @@ def _rows(cx: Lowering, st: State, e: ast.AST, entries: dict[object, Entry], key
     first = objs[0]
     if all(isinstance(o, DictObj) and not o.unknown for o in objs):
         return cx.heap.new(st, DictObj(row, frozen=ROW))
-    if isinstance(first, InstObj) and all(isinstance(o, InstObj) and o.cls is first.cls for o in objs):
-        return cx.heap.new(st, InstObj(first.cls, {str(k): v for k, v in row.items()}, ROW, first.name))
+    if isinstance(first, InstObj) and all(
+        isinstance(o, InstObj) and o.cls is first.cls for o in objs
+    ):
+        return cx.heap.new(
+            st, InstObj(first.cls, {str(k): v for k, v in row.items()}, ROW, first.name)
+        )
     return None
 
 
 def _flat_row(
     cx: Lowering, e: ast.AST, entries: dict[object, Entry], objs: list[Obj], key: Node
 ) -> dict[object, Entry] | None:
-    tables = [o.entries if isinstance(o, DictObj) else o.fields if isinstance(o, InstObj) else None for o in objs]
+    tables = [
+        o.entries if isinstance(o, DictObj) else o.fields if isinstance(o, InstObj) else None
+        for o in objs
+    ]
     rows: list[dict[object, Entry]] = [dict(t) for t in tables if t is not None]
-    flat = all(isinstance(x.value, Node) and x.value.is_const and x.present is cx.true for r in rows for x in r.values())
+    flat = all(
+        isinstance(x.value, Node) and x.value.is_const and x.present is cx.true
+        for r in rows
+        for x in r.values()
+    )
     if len(rows) < len(objs) or not flat:
         return None
     out: dict[object, Entry] = {}
@@ -417,7 +512,9 @@ def _flat_row(
         present = cx.true
         if len(having) < len(rows):
             present = cx.graph.fold(Op.HASKEY, key, attr=tuple(k for k, _ in having))
-        out[name] = Entry(present, _column(cx, e, [k for k, _ in having], [v for _, v in having], key))
+        out[name] = Entry(
+            present, _column(cx, e, [k for k, _ in having], [v for _, v in having], key)
+        )
     return out
 
 
@@ -473,18 +570,27 @@ def contains(cx: Lowering, st: State, e: ast.expr, item: V, container: V) -> Nod
         return library.environ_has(cx, st, e, item)
     if isinstance(container, Tup):
         for outside in (item, *container.items):
-            if isinstance(outside, Opaque) or (isinstance(outside, External) and not outside.name.startswith("builtins.")):
+            if isinstance(outside, Opaque) or (
+                isinstance(outside, External) and not outside.name.startswith("builtins.")
+            ):
                 if item in container.items:
                     return cx.true
-                cx.refuse(e, "SEL905", f"whether {expr.describe(cx, st, outside)} is equal to the others is not known",
-                          help="state what it is under `functions:` or `globals:`")  # fmt: skip
+                cx.refuse(
+                    e,
+                    "SEL905",
+                    f"whether {expr.describe(cx, st, outside)} is equal to the others is not known",
+                    help="state what it is under `functions:` or `globals:`",
+                )
         if isinstance(item, Ref) or any(isinstance(v, Ref) for v in container.items):
             found = cx.false
             for element in container.items:
                 found = cx.graph.either(found, equality.equal(cx, st, e, element, item))
             return found
         if not isinstance(item, (Node, Tup)):
-            same = [isinstance(v, type(item)) and getattr(v, "node", v) == getattr(item, "node", item) for v in container.items]
+            same = [
+                isinstance(v, type(item)) and getattr(v, "node", v) == getattr(item, "node", item)
+                for v in container.items
+            ]
             return cx.graph.const(any(same))
         container, item = enums.alike(cx, container, item, e)
         nodes = [v for v in container.items if isinstance(v, (Node, Tup))]
@@ -493,7 +599,9 @@ def contains(cx: Lowering, st: State, e: ast.expr, item: V, container: V) -> Nod
     return cx.op(st, e, Op.IN, expr.as_node(cx, st, item, e), expr.as_node(cx, st, container, e))
 
 
-def _dict_contains(cx: Lowering, st: State, e: ast.expr, obj: DictObj, item: V, container: Ref) -> Node:
+def _dict_contains(
+    cx: Lowering, st: State, e: ast.expr, obj: DictObj, item: V, container: Ref
+) -> Node:
     key = key_or_node(cx, st, item, e, obj)
     if any(same_key(cx, k, item) for k, _ in obj.memo):
         return cx.true
@@ -516,20 +624,40 @@ def _slice(cx: Lowering, st: State, e: ast.Subscript, container: V, part: ast.Sl
             if bound is not None:
                 expr.lower(cx, st, bound)
         return launches.derived(cx, e, container)
-    nodes = [cx.none if b is None else expr.scalar(cx, st, b) for b in (part.lower, part.upper, part.step)]
+    nodes = [
+        cx.none if b is None else expr.scalar(cx, st, b)
+        for b in (part.lower, part.upper, part.step)
+    ]
     return _sliced(cx, st, e, container, nodes, [])
 
 
-def _sliced(cx: Lowering, st: State, e: ast.Subscript, container: V, rest: list[Node], bounds: list[int | None]) -> V:
+def _sliced(
+    cx: Lowering,
+    st: State,
+    e: ast.Subscript,
+    container: V,
+    rest: list[Node],
+    bounds: list[int | None],
+) -> V:
     """A slice whose first bounds are known; the others are told apart by the values they can take."""
     if rest:
         known = cx.known(rest[0])
         if known is None:
             values = cx.abs(rest[0]).values
             if values is None:
-                cx.refuse(e, "SEL901", "a slice bound that depends on an input is not supported",
-                          help="give the input a few `values:`, so that each can be followed")  # fmt: skip
-            return expr.split(cx, st, rest[0], e, lambda s, v: _sliced(cx, s, e, container, [cx.graph.const(v), *rest[1:]], bounds))
+                cx.refuse(
+                    e,
+                    "SEL901",
+                    "a slice bound that depends on an input is not supported",
+                    help="give the input a few `values:`, so that each can be followed",
+                )
+            return expr.split(
+                cx,
+                st,
+                rest[0],
+                e,
+                lambda s, v: _sliced(cx, s, e, container, [cx.graph.const(v), *rest[1:]], bounds),
+            )
         if not (known[0] is None or isinstance(known[0], int)):
             return _no_slice(cx, st, e, "TypeError")
         return _sliced(cx, st, e, container, rest[1:], [*bounds, known[0]])
@@ -561,7 +689,7 @@ def _no_slice(cx: Lowering, st: State, e: ast.Subscript, exception: str) -> V:
     return cx.graph.add(Op.FAIL)
 
 
-# -- writing ------------------------------------------------------------------------------------------------
+# -- writing -------------------------------------------------------------------------------------
 
 
 def store_subscript(cx: Lowering, st: State, target: ast.Subscript, value: V) -> None:
@@ -581,12 +709,16 @@ def store_subscript(cx: Lowering, st: State, target: ast.Subscript, value: V) ->
     _set_item(cx, st, target, container, expr.lower(cx, st, target.slice), value)
 
 
-def _set_item(cx: Lowering, st: State, target: ast.Subscript, container: V, index: V, value: V) -> None:
+def _set_item(
+    cx: Lowering, st: State, target: ast.Subscript, container: V, index: V, value: V
+) -> None:
     if isinstance(container, External) and container.name == "os.environ":
         library.environ_store(cx, st, target, index, value)
         return
     if not isinstance(container, Ref):
-        cx.refuse(target, "SEL901", f"assigning into {expr.describe(cx, st, container)} is not supported")
+        cx.refuse(
+            target, "SEL901", f"assigning into {expr.describe(cx, st, container)} is not supported"
+        )
     obj = cx.obj(st, container, target)
     if isinstance(obj, ListObj):
         _set_list_item(cx, st, target, container, obj, index, value)
@@ -596,8 +728,12 @@ def _set_item(cx: Lowering, st: State, target: ast.Subscript, container: V, inde
     key = key_or_node(cx, st, index, target, obj)
     if isinstance(key, Node):
         if not obj.unknown:
-            cx.refuse(target, "SEL901", "writing a dict at a key that depends on an input is not supported",
-                      help="select the value first, then write it under a constant key")  # fmt: skip
+            cx.refuse(
+                target,
+                "SEL901",
+                "writing a dict at a key that depends on an input is not supported",
+                help="select the value first, then write it under a constant key",
+            )
         memoize(cx, st, target, container, obj, index, value)
         return
     if obj.unknown and any(oid == container.oid for oid, _, _ in cx.obligations):
@@ -618,12 +754,21 @@ def memoize(
     for node in flat_nodes(value, cx, st):
         for leaf in cx.graph.cone([node]):
             if leaf.op is Op.INPUT and leaf.id not in leaves:
-                cx.refuse(e, "SEL906", f"what is remembered in `{obj.unknown}` depends on `{leaf.attr}`, which its key leaves out",
-                          help="make the key hold every input of the remembered value")  # fmt: skip
+                cx.refuse(
+                    e,
+                    "SEL906",
+                    f"what is remembered in `{obj.unknown}` depends on `{leaf.attr}`, which its "
+                    "key leaves out",
+                    help="make the key hold every input of the remembered value",
+                )
     if not all(isinstance(n, Node) for n in flat_nodes(value, cx, st)):
         names.refuse_state(cx, e, obj.unknown)
-    cx.obligations = [o for o in cx.obligations if not (o[0] == ref.oid and same_index(cx, o[1], index))]
-    cx.replace(st, ref, DictObj(obj.entries, obj.unknown, obj.frozen, (*obj.memo, (index, value))), e)
+    cx.obligations = [
+        o for o in cx.obligations if not (o[0] == ref.oid and same_index(cx, o[1], index))
+    ]
+    cx.replace(
+        st, ref, DictObj(obj.entries, obj.unknown, obj.frozen, (*obj.memo, (index, value))), e
+    )
 
 
 def same_index(cx: Lowering, a: V, b: V) -> bool:
@@ -642,7 +787,9 @@ def flat_nodes(value: V, cx: Lowering | None = None, st: State | None = None) ->
     if isinstance(value, Ref) and cx is not None and st is not None:
         obj = cx.heap.get(st, value)
         if isinstance(obj, DictObj):
-            return [n for x in obj.entries.values() for n in (x.present, *flat_nodes(x.value, cx, st))]
+            return [
+                n for x in obj.entries.values() for n in (x.present, *flat_nodes(x.value, cx, st))
+            ]
         if isinstance(obj, ListObj):
             return [n for v in obj.items for n in flat_nodes(v, cx, st)]
         return [n for x in obj.fields.values() for n in (x.present, *flat_nodes(x.value, cx, st))]
@@ -656,7 +803,9 @@ def _set_list_item(
     if obj.unknown:
         names.refuse_state(cx, target, obj.unknown)
     if known is None or not isinstance(known[0], int):
-        cx.refuse(target, "SEL901", "writing a list at an index that depends on an input is not supported")
+        cx.refuse(
+            target, "SEL901", "writing a list at an index that depends on an input is not supported"
+        )
     items = list(obj.items)
     if not -len(items) <= known[0] < len(items):
         cx.partial(st, target, cx.false, "IndexError", f"`{snippet(target)}` is out of range")
@@ -669,14 +818,20 @@ def store_attribute(cx: Lowering, st: State, target: ast.Attribute, value: V) ->
     """`object.name = value`."""
     owner = expr.lower(cx, st, target.value)
     if not isinstance(owner, Ref):
-        cx.refuse(target, "SEL906", f"assigning an attribute of {expr.describe(cx, st, owner)} is not supported",
-                  help="only objects made by followed code can be changed")  # fmt: skip
+        cx.refuse(
+            target,
+            "SEL906",
+            f"assigning an attribute of {expr.describe(cx, st, owner)} is not supported",
+            help="only objects made by followed code can be changed",
+        )
     obj = cx.obj(st, owner, target)
     if not isinstance(obj, InstObj):
         cx.refuse(target, "SEL901", "assigning an attribute of a dict or list is not supported")
     if obj.frozen == literals.FROM_FACTS:
         launches.assigned(cx, st, snippet(target), value, target)
-        st.heap[owner.oid] = InstObj(obj.cls, {**obj.fields, target.attr: Entry(cx.true, value)}, obj.frozen, obj.name)
+        st.heap[owner.oid] = InstObj(
+            obj.cls, {**obj.fields, target.attr: Entry(cx.true, value)}, obj.frozen, obj.name
+        )
         return
     fields = {**obj.fields, target.attr: Entry(cx.true, value)}
     cx.replace(st, owner, InstObj(obj.cls, fields, obj.frozen, obj.name), target)
@@ -687,7 +842,11 @@ def text_of(cx: Lowering, st: State, e: ast.AST, value: V) -> Node:
     if isinstance(value, Ref):
         items = [n for n in flat_nodes(value, cx, st)]
         obj = cx.obj(st, value, e)
-        if isinstance(obj, ListObj) and all(cx.known(n) for n in items) and len(items) == len(obj.items):
+        if (
+            isinstance(obj, ListObj)
+            and all(cx.known(n) for n in items)
+            and len(items) == len(obj.items)
+        ):
             return cx.graph.const(str([(cx.known(n) or (None,))[0] for n in items]))
     node = enums.text(cx, expr.as_node(cx, st, value, e), e)
     return node if cx.abs(node).kinds == {"str"} else cx.graph.fold(Op.STR, cx.settle(node))

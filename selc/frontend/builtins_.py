@@ -29,11 +29,10 @@ from selc.frontend.values import (
 from selc.ir.graph import Node
 from selc.ir.op import Op
 
-
 MAX_ITEMS = 20_000
 
 
-# -- iteration ----------------------------------------------------------------------------------------------
+# -- iteration -----------------------------------------------------------------------------------
 
 
 def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
@@ -46,7 +45,12 @@ def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
             names.refuse_state(cx, e, obj.unknown)
         if isinstance(obj, ListObj):
             if obj.kind == "set" and len(obj.items) > 1:
-                cx.refuse(e, "SEL901", "the order of a set is not defined", help="iterate over a tuple or `sorted(...)`")
+                cx.refuse(
+                    e,
+                    "SEL901",
+                    "the order of a set is not defined",
+                    help="iterate over a tuple or `sorted(...)`",
+                )
             return obj.items
         if isinstance(obj, DictObj):
             return tuple(key_value(cx, k) for k in entries_of(cx, st, value, e))
@@ -56,12 +60,18 @@ def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
             return tuple(cx.graph.const(v) for v in known[0])
         lengths = {len(v) for v in cx.abs(value).values or () if isinstance(v, (tuple, str))}
         if len(lengths) == 1 and cx.abs(value).kinds <= {"tuple", "str"}:
-            return tuple(cx.graph.fold(Op.INDEX, value, cx.graph.const(i)) for i in range(lengths.pop()))
+            return tuple(
+                cx.graph.fold(Op.INDEX, value, cx.graph.const(i)) for i in range(lengths.pop())
+            )
     if isinstance(value, Cls):
         if enums.base_of(cx, value) is not None:
             return enums.listed(cx, value)
-    cx.refuse(e, "SEL901", f"iterating over {expr.describe(cx, st, value)} needs a length known before serving",
-              help="give it as a fact, or as an input with `values:`")  # fmt: skip
+    cx.refuse(
+        e,
+        "SEL901",
+        f"iterating over {expr.describe(cx, st, value)} needs a length known before serving",
+        help="give it as a fact, or as an input with `values:`",
+    )
 
 
 def key_value(cx: Lowering, key: object) -> V:
@@ -107,7 +117,11 @@ def comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
 
 
 def _generate(
-    cx: Lowering, st: State, e: ast.expr, generators: list[ast.comprehension], element: Callable[[State], None]
+    cx: Lowering,
+    st: State,
+    e: ast.expr,
+    generators: list[ast.comprehension],
+    element: Callable[[State], None],
 ) -> None:
     generator = generators[0]
     items = iterate(cx, st, expr.lower(cx, st, generator.iter), generator.iter)
@@ -128,8 +142,12 @@ def _generate(
             for test in generator.ifs:
                 cond = cx.known_bool(expr.truth(cx, st, expr.lower(cx, st, test), test))
                 if cond is None:
-                    cx.refuse(test, "SEL901", "which elements a comprehension keeps depends on an input",
-                              help="use a conditional expression for the element instead of `if`")  # fmt: skip
+                    cx.refuse(
+                        test,
+                        "SEL901",
+                        "which elements a comprehension keeps depends on an input",
+                        help="use a conditional expression for the element instead of `if`",
+                    )
                 keep = cond
                 if not keep:
                     break
@@ -156,7 +174,11 @@ def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, exis
         def one(t: State) -> V:
             return expr.truth(cx, t, expr.lower(cx, t, gen.elt), gen.elt)
 
-        value = cx.branch(s, stop, lambda _: cx.false, one) if existential else cx.branch(s, stop, lambda _: cx.true, one)
+        value = (
+            cx.branch(s, stop, lambda _: cx.false, one)
+            if existential
+            else cx.branch(s, stop, lambda _: cx.true, one)
+        )
         assert isinstance(value, Node)
         done.append(value if existential else cx.graph.negate(value))
 
@@ -168,13 +190,17 @@ def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, exis
     return expr._sited(cx, st, e, result)
 
 
-# -- functions -------------------------------------------------------------------------------------------------
+# -- functions -----------------------------------------------------------------------------------
 
 
-def call(cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def call(
+    cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     """A built-in function."""
     if args and isinstance(args[0], Choice) and name in _OF_COLLECTIONS and len(args) == 1:
-        return expr._sited(cx, st, e, expr.each(cx, st, args[0], lambda s, v: call(cx, s, e, name, (v,), kwargs)))
+        return expr._sited(
+            cx, st, e, expr.each(cx, st, args[0], lambda s, v: call(cx, s, e, name, (v,), kwargs))
+        )
     rule = _FUNCTIONS.get(name)
     if rule is not None:
         return rule(cx, st, e, args, kwargs)
@@ -186,7 +212,12 @@ def call(cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], k
     if isinstance(found, type) and issubclass(found, BaseException):
         text = cx.known(args[0]) if args and isinstance(args[0], Node) else None
         return Raised(name, str(text[0]) if text else "")
-    cx.refuse(e, "SEL901", f"the built-in `{name}` is not supported", help=f"state the call under `functions:`: \"{snippet(e.func)}\"")
+    cx.refuse(
+        e,
+        "SEL901",
+        f"the built-in `{name}` is not supported",
+        help=f'state the call under `functions:`: "{snippet(e.func)}"',
+    )
 
 
 Rule = Callable[[Lowering, State, ast.Call, tuple[V, ...], dict[str, V]], V]
@@ -197,7 +228,12 @@ def _extremum(largest: bool) -> Rule:
         op2, op1 = (Op.MAX2, Op.MAX) if largest else (Op.MIN2, Op.MIN)
         if len(args) == 1 and isinstance(args[0], Seq) and not kwargs:
             return sequences.aggregate(cx, st, e, args[0], "max" if largest else "min")
-        if len(args) == 1 and isinstance(args[0], Node) and "key" not in kwargs and "default" not in kwargs:
+        if (
+            len(args) == 1
+            and isinstance(args[0], Node)
+            and "key" not in kwargs
+            and "default" not in kwargs
+        ):
             return cx.op(st, e, op1, args[0])
         if len(args) == 1 and isinstance(args[0], Choice):
             return expr.each(cx, st, args[0], lambda s, v: rule(cx, s, e, (v,), kwargs))
@@ -210,24 +246,32 @@ def _extremum(largest: bool) -> Rule:
         key = kwargs.get("key", cx.none)
         if key is cx.none:
             if cx.enums and any(isinstance(v, Node) and enums.of(cx, v) is not None for v in items):
-                return _by_key(cx, st, e, items, [enums.ordered(cx, st, v, e, largest) for v in items], largest)
+                return _by_key(
+                    cx, st, e, items, [enums.ordered(cx, st, v, e, largest) for v in items], largest
+                )
             if any(not isinstance(v, Node) for v in items):
                 return _by_key(cx, st, e, items, list(items), largest)
             out = expr.as_node(cx, st, items[0], e)
             for item in items[1:]:
                 out = cx.op(st, e, op2, out, expr.as_node(cx, st, item, e))
             return out
-        return _by_key(cx, st, e, items, [calls.invoke(cx, st, e, key, (v,), {}) for v in items], largest)
+        return _by_key(
+            cx, st, e, items, [calls.invoke(cx, st, e, key, (v,), {}) for v in items], largest
+        )
 
     return rule
 
 
-def _by_key(cx: Lowering, st: State, e: ast.Call, items: tuple[V, ...], keys: list[V], largest: bool) -> V:
+def _by_key(
+    cx: Lowering, st: State, e: ast.Call, items: tuple[V, ...], keys: list[V], largest: bool
+) -> V:
     """The first item whose key is extreme, as CPython scans them."""
     best, best_key = items[0], expr.as_node(cx, st, keys[0], e)
     for item, key in zip(items[1:], keys[1:], strict=True):
         node = expr.as_node(cx, st, key, e)
-        better = cx.graph.fold(Op.GT if largest else Op.LT, cx.settle(node), cx.settle(best_key), origin=cx.span(e))
+        better = cx.graph.fold(
+            Op.GT if largest else Op.LT, cx.settle(node), cx.settle(best_key), origin=cx.span(e)
+        )
         cx.check(st, e, Op.GT if largest else Op.LT, None, (cx.settle(node), cx.settle(best_key)))
         old = best
         best = cx.branch(st, better, access._give(item), access._give(old))
@@ -268,7 +312,9 @@ def _len(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict
                 total = cx.graph.fold(Op.ADD, total, cx.graph.fold(Op.INT, entry.present))
             return total
         if isinstance(obj, ListObj) and obj.kind == "set" and len(obj.items) > 1:
-            cx.refuse(e, "SEL901", "the length of a set of values that may be equal is not supported")
+            cx.refuse(
+                e, "SEL901", "the length of a set of values that may be equal is not supported"
+            )
     return cx.graph.const(len(iterate(cx, st, value, e)))
 
 
@@ -280,8 +326,15 @@ def _range(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: di
         if known is None or not isinstance(known[0], int):
             if cx.abs(node).values:
                 return _range_split(cx, st, e, nodes)
-            cx.refuse(argument, "SEL902", f"`{snippet(e)}` has a bound that depends on an input",
-                      help="the loop must have a length known before serving: narrow the input, or state the result under `functions:`")  # fmt: skip
+            cx.refuse(
+                argument,
+                "SEL902",
+                f"`{snippet(e)}` has a bound that depends on an input",
+                help=(
+                    "the loop must have a length known before serving: narrow the input, or "
+                    "state the result under `functions:`"
+                ),
+            )
         values.append(int(known[0]))
     steps = range(*values)
     if len(steps) > MAX_ITEMS:
@@ -293,9 +346,14 @@ def _range_split(cx: Lowering, st: State, e: ast.Call, nodes: list[Node]) -> V:
     for i, node in enumerate(nodes):
         if cx.known(node) is None:
             return expr.split(
-                cx, st, node, e,
-                lambda s, v: _range(cx, s, e, tuple([*nodes[:i], cx.graph.const(v), *nodes[i + 1 :]]), {}),
-            )  # fmt: skip
+                cx,
+                st,
+                node,
+                e,
+                lambda s, v: _range(
+                    cx, s, e, tuple([*nodes[:i], cx.graph.const(v), *nodes[i + 1 :]]), {}
+                ),
+            )
     raise AssertionError
 
 
@@ -390,8 +448,14 @@ def set_operation(cx: Lowering, st: State, e: ast.expr, op: Op, left: Ref, right
     return _set_algebra(cx, st, e, op, left, right) if op in (Op.BITAND, Op.SUB) else None
 
 
-def _enumerate(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    start = cx.known(expr.as_node(cx, st, args[1] if len(args) > 1 else kwargs.get("start", cx.graph.const(0)), e))
+def _enumerate(
+    cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
+    start = cx.known(
+        expr.as_node(
+            cx, st, args[1] if len(args) > 1 else kwargs.get("start", cx.graph.const(0)), e
+        )
+    )
     if start is None or not isinstance(start[0], int):
         cx.refuse(e, "SEL901", "`enumerate` from a start that depends on an input is not supported")
     items = iterate(cx, st, args[0], e)
@@ -411,7 +475,11 @@ def _reversed(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs:
 
 def _map(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     columns = [iterate(cx, st, a, e) for a in args[1:]]
-    return Tup(tuple(calls.invoke(cx, st, e, args[0], tuple(row), {}) for row in zip(*columns, strict=False)))
+    return Tup(
+        tuple(
+            calls.invoke(cx, st, e, args[0], tuple(row), {}) for row in zip(*columns, strict=False)
+        )
+    )
 
 
 def _sorted(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
@@ -461,7 +529,9 @@ def _next(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dic
     return cx.graph.add(Op.FAIL)
 
 
-def _isinstance(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _isinstance(
+    cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     value = args[0]
     if isinstance(value, Choice):
         return expr.each(cx, st, value, lambda s, v: _isinstance(cx, s, e, (v, args[1]), {}))
@@ -473,7 +543,13 @@ def _isinstance(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwarg
     return out
 
 
-_KINDS = {"int": {"int", "bool"}, "bool": {"bool"}, "float": {"float"}, "str": {"str"}, "tuple": {"tuple"}}
+_KINDS = {
+    "int": {"int", "bool"},
+    "bool": {"bool"},
+    "float": {"float"},
+    "str": {"str"},
+    "tuple": {"tuple"},
+}
 
 
 def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Node:
@@ -490,7 +566,15 @@ def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Nod
                 return cx.false
         if isinstance(value, (Tup, Ref)):
             obj = cx.heap.get(st, value) if isinstance(value, Ref) else None
-            actual = "tuple" if obj is None else obj.kind if isinstance(obj, ListObj) else "dict" if isinstance(obj, DictObj) else ""
+            actual = (
+                "tuple"
+                if obj is None
+                else obj.kind
+                if isinstance(obj, ListObj)
+                else "dict"
+                if isinstance(obj, DictObj)
+                else ""
+            )
             return cx.graph.const(name == actual)
         if isinstance(value, Node) and name in ("list", "dict", "set"):
             return cx.false
@@ -508,7 +592,12 @@ def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Nod
         plain = isinstance(value, Tup) and not value.fields
         if plain or (isinstance(value, Node) and "symbol" not in cx.abs(value).kinds):
             return cx.false
-    cx.refuse(e, "SEL901", f"`{snippet(e)}` is not known before serving", help="state it under `functions:`")
+    cx.refuse(
+        e,
+        "SEL901",
+        f"`{snippet(e)}` is not known before serving",
+        help="state it under `functions:`",
+    )
 
 
 def _derives(cx: Lowering, cls: Cls, ancestor: Cls) -> bool:
@@ -521,11 +610,19 @@ def _getattr(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: 
     name = expr.as_node(cx, st, args[1], e)
     known = cx.known(name)
     if known is None:
-        return expr.split(cx, st, name, e, lambda s, v: _getattr(cx, s, e, (args[0], cx.graph.const(v), *args[2:]), {}))
+        return expr.split(
+            cx,
+            st,
+            name,
+            e,
+            lambda s, v: _getattr(cx, s, e, (args[0], cx.graph.const(v), *args[2:]), {}),
+        )
     if len(args) > 2:
         there = _hasattr(cx, st, e, args[:2], {})
         default = args[2]
-        return cx.branch(st, there, lambda s: _attr(cx, s, e, args[0], str(known[0])), access._give(default))
+        return cx.branch(
+            st, there, lambda s: _attr(cx, s, e, args[0], str(known[0])), access._give(default)
+        )
     return _attr(cx, st, e, args[0], str(known[0]))
 
 
@@ -533,7 +630,9 @@ def _attr(cx: Lowering, st: State, e: ast.Call, value: V, name: str) -> V:
     return expr.each(cx, st, value, lambda s, v: access.attribute(cx, s, e, v, name))
 
 
-def _hasattr(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> Node:
+def _hasattr(
+    cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]
+) -> Node:
     name = cx.known(expr.as_node(cx, st, args[1], e))
     value = args[0]
     if name is not None and isinstance(value, Ref):
@@ -542,7 +641,9 @@ def _hasattr(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: 
             if name[0] in obj.fields:
                 return obj.fields[str(name[0])].present
             if obj.cls is not None and not obj.frozen:
-                return cx.graph.const(access.class_member(cx, st, obj.cls, str(name[0])) is not None)
+                return cx.graph.const(
+                    access.class_member(cx, st, obj.cls, str(name[0])) is not None
+                )
         if isinstance(obj, DictObj) and obj.frozen == FROM_FACTS and name[0] in obj.entries:
             return obj.entries[name[0]].present  # that others are missing the facts do not say
     if name is not None and isinstance(value, Node):
@@ -589,7 +690,26 @@ def _round(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: di
     return cx.op(st, e, Op.ROUND, expr.as_node(cx, st, args[0], e))
 
 
-_OF_COLLECTIONS = frozenset({"sum", "any", "all", "max", "min", "tuple", "list", "set", "frozenset", "sorted", "dict", "enumerate", "reversed", "abs", "bool", "iter"})
+_OF_COLLECTIONS = frozenset(
+    {
+        "sum",
+        "any",
+        "all",
+        "max",
+        "min",
+        "tuple",
+        "list",
+        "set",
+        "frozenset",
+        "sorted",
+        "dict",
+        "enumerate",
+        "reversed",
+        "abs",
+        "bool",
+        "iter",
+    }
+)
 """Functions of one collection, which may have several structures."""
 
 
@@ -598,21 +718,52 @@ def _no_value(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs:
 
 
 _FUNCTIONS: dict[str, Rule] = {
-    "min": _extremum(False), "max": _extremum(True), "sum": _sum, "len": _len, "range": _range,
-    "abs": _op1(Op.ABS), "float": _op1(Op.FLOAT), "int": _int, "bool": _bool, "str": _str,
-    "tuple": _tuple, "list": _list, "set": _set, "frozenset": _set, "dict": _dict,
-    "enumerate": _enumerate, "zip": _zip, "reversed": _reversed, "map": _map, "sorted": _sorted,
-    "any": _any_all(True), "all": _any_all(False), "next": _next, "isinstance": _isinstance,
-    "getattr": _getattr, "hasattr": _hasattr, "type": _type, "divmod": _divmod, "pow": _pow,
-    "round": _round, "print": _no_value, "iter": _tuple,
-}  # fmt: skip
+    "min": _extremum(False),
+    "max": _extremum(True),
+    "sum": _sum,
+    "len": _len,
+    "range": _range,
+    "abs": _op1(Op.ABS),
+    "float": _op1(Op.FLOAT),
+    "int": _int,
+    "bool": _bool,
+    "str": _str,
+    "tuple": _tuple,
+    "list": _list,
+    "set": _set,
+    "frozenset": _set,
+    "dict": _dict,
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "reversed": _reversed,
+    "map": _map,
+    "sorted": _sorted,
+    "any": _any_all(True),
+    "all": _any_all(False),
+    "next": _next,
+    "isinstance": _isinstance,
+    "getattr": _getattr,
+    "hasattr": _hasattr,
+    "type": _type,
+    "divmod": _divmod,
+    "pow": _pow,
+    "round": _round,
+    "print": _no_value,
+    "iter": _tuple,
+}
 
 
-# -- methods ----------------------------------------------------------------------------------------------------
+# -- methods -------------------------------------------------------------------------------------
 
 
 def method(
-    cx: Lowering, st: State, e: ast.expr, self: V, name: str, args: tuple[V, ...], kwargs: dict[str, V]
+    cx: Lowering,
+    st: State,
+    e: ast.expr,
+    self: V,
+    name: str,
+    args: tuple[V, ...],
+    kwargs: dict[str, V],
 ) -> V:
     """A method of a built-in type."""
     assert isinstance(e, ast.Call)
@@ -620,7 +771,9 @@ def method(
         return sequences.quantified(cx, st, e, self, name == "all")
     if isinstance(self, Seq):
         if args or kwargs:
-            cx.refuse(e, "SEL901", f"`{snippet(e)}` along a dimension is not supported: {sequences.ONLY}")
+            cx.refuse(
+                e, "SEL901", f"`{snippet(e)}` along a dimension is not supported: {sequences.ONLY}"
+            )
         return sequences.aggregate(cx, st, e, self, name, method=True)
     if isinstance(self, Node):
         return _node_method(cx, st, e, self, name, args)
@@ -635,23 +788,40 @@ def method(
     if isinstance(self, Tup) and self.size and name == "numel" and not args:
         return tensors.product(cx, [expr.as_node(cx, st, v, e) for v in self.items])
     if isinstance(self, Tup) and name in ("index", "count"):
-        return cx.op(st, e, Op.METHOD, expr.as_node(cx, st, self, e), *[expr.as_node(cx, st, a, e) for a in args], attr=name)
+        return cx.op(
+            st,
+            e,
+            Op.METHOD,
+            expr.as_node(cx, st, self, e),
+            *[expr.as_node(cx, st, a, e) for a in args],
+            attr=name,
+        )
     if isinstance(self, Tup) and name == "_replace":
         items = tuple(kwargs.get(f, v) for f, v in zip(self.fields, self.items, strict=True))
         return Tup(items, self.fields, cls=self.cls)
     if isinstance(self, Tup) and name == "_asdict":
-        return cx.heap.new(st, DictObj({f: Entry(cx.true, v) for f, v in zip(self.fields, self.items, strict=True)}))
-    cx.refuse(e, "SEL901", f"the method `.{name}` of {expr.describe(cx, st, self)} is not supported")
+        return cx.heap.new(
+            st,
+            DictObj({f: Entry(cx.true, v) for f, v in zip(self.fields, self.items, strict=True)}),
+        )
+    cx.refuse(
+        e, "SEL901", f"the method `.{name}` of {expr.describe(cx, st, self)} is not supported"
+    )
 
 
-def _node_method(cx: Lowering, st: State, e: ast.Call, self: Node, name: str, args: tuple[V, ...]) -> V:
+def _node_method(
+    cx: Lowering, st: State, e: ast.Call, self: Node, name: str, args: tuple[V, ...]
+) -> V:
     if name == "bit_length":
         return cx.op(st, e, Op.BIT_LENGTH, self)
     if name == "is_integer":
         return cx.op(st, e, Op.IS_INTEGER, self)
     if name == "item":
         return sequences.sited(cx, st, e, self) if self.op is Op.INPUT else self
-    nodes = [expr.as_node(cx, st, a, e) if not isinstance(a, Ref) else _joined_list(cx, st, a, e) for a in args]
+    nodes = [
+        expr.as_node(cx, st, a, e) if not isinstance(a, Ref) else _joined_list(cx, st, a, e)
+        for a in args
+    ]
     return cx.op(st, e, Op.METHOD, self, *nodes, attr=name)
 
 
@@ -660,7 +830,14 @@ def _joined_list(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> Node:
 
 
 def _dict_method(
-    cx: Lowering, st: State, e: ast.Call, ref: Ref, obj: DictObj, name: str, args: tuple[V, ...], kwargs: dict[str, V]
+    cx: Lowering,
+    st: State,
+    e: ast.Call,
+    ref: Ref,
+    obj: DictObj,
+    name: str,
+    args: tuple[V, ...],
+    kwargs: dict[str, V],
 ) -> V:
     if name == "get":
         default = args[1] if len(args) > 1 else cx.none
@@ -685,7 +862,13 @@ def _dict_method(
 
 
 def _update(
-    cx: Lowering, st: State, e: ast.Call, ref: Ref, obj: DictObj, args: tuple[V, ...], kwargs: dict[str, V]
+    cx: Lowering,
+    st: State,
+    e: ast.Call,
+    ref: Ref,
+    obj: DictObj,
+    args: tuple[V, ...],
+    kwargs: dict[str, V],
 ) -> V:
     entries = dict(obj.entries)
     if args and isinstance(args[0], Choice):
@@ -765,15 +948,28 @@ def _list_method(
         return cx.heap.new(st, ListObj(obj.items, kind=obj.kind))
     elif name == "pop" and items:
         index = cx.known(expr.as_node(cx, st, args[0], e)) if args else (-1,)
-        if index is None or not isinstance(index[0], int) or not -len(items) <= index[0] < len(items):
+        if (
+            index is None
+            or not isinstance(index[0], int)
+            or not -len(items) <= index[0] < len(items)
+        ):
             cx.refuse(e, "SEL901", "popping at an index that depends on an input is not supported")
         result = items.pop(index[0])
     elif name in ("index", "count"):
-        return cx.op(st, e, Op.METHOD, expr.as_node(cx, st, Tup(obj.items), e), expr.as_node(cx, st, args[0], e), attr=name)
+        return cx.op(
+            st,
+            e,
+            Op.METHOD,
+            expr.as_node(cx, st, Tup(obj.items), e),
+            expr.as_node(cx, st, args[0], e),
+            attr=name,
+        )
     elif name == "insert":
         index = cx.known(expr.as_node(cx, st, args[0], e))
         if index is None or not isinstance(index[0], int):
-            cx.refuse(e, "SEL901", "inserting at an index that depends on an input is not supported")
+            cx.refuse(
+                e, "SEL901", "inserting at an index that depends on an input is not supported"
+            )
         items.insert(index[0], args[1])
     elif name == "reverse":
         items.reverse()
@@ -796,7 +992,9 @@ def copied(cx: Lowering, st: State, e: ast.AST, value: V, deep: bool) -> V:
             return copied(cx, st, e, v, deep) if deep else v
 
         if isinstance(obj, DictObj):
-            return cx.heap.new(st, DictObj({k: Entry(v.present, inner(v.value)) for k, v in obj.entries.items()}))
+            return cx.heap.new(
+                st, DictObj({k: Entry(v.present, inner(v.value)) for k, v in obj.entries.items()})
+            )
         if isinstance(obj, ListObj):
             return cx.heap.new(st, ListObj(tuple(inner(v) for v in obj.items), kind=obj.kind))
         fields = {k: Entry(v.present, inner(v.value)) for k, v in obj.fields.items()}

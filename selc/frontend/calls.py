@@ -5,7 +5,17 @@ from __future__ import annotations
 import ast
 import builtins as py
 
-from selc.frontend import access, builtins_, enums, expr, launches, library, literals, names, tensors
+from selc.frontend import (
+    access,
+    builtins_,
+    enums,
+    expr,
+    launches,
+    library,
+    literals,
+    names,
+    tensors,
+)
 from selc.frontend.context import MAX_DEPTH, Frame, Lowering, snippet
 from selc.frontend.facts import FunctionFact
 from selc.frontend.sites import Instance, Plan
@@ -39,7 +49,9 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:
     if fact is not None and fact.is_value:
         return _stated(cx, st, e, fact, ())
     if isinstance(e.func, ast.Name) and e.func.id in ("any", "all") and len(e.args) == 1:
-        if isinstance(e.args[0], ast.GeneratorExp) and names.load(cx, st, e.func) == External("builtins." + e.func.id):
+        if isinstance(e.args[0], ast.GeneratorExp) and names.load(cx, st, e.func) == External(
+            "builtins." + e.func.id
+        ):
             return builtins_.quantifier(cx, st, e, e.args[0], e.func.id == "any")
     kernel = fact is not None and fact.opaque
     callee: V | None = None
@@ -56,7 +68,11 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:
         if keyword.arg is not None:
             kwargs[keyword.arg] = value
             continue
-        kwargs.update(_expanded(cx, st, keyword.value, value, kernel or isinstance(callee, (Opaque, External))))
+        kwargs.update(
+            _expanded(
+                cx, st, keyword.value, value, kernel or isinstance(callee, (Opaque, External))
+            )
+        )
     if callee is None:
         assert fact is not None
         return _stated(cx, st, e, fact, args)
@@ -96,18 +112,25 @@ def _expanded(cx: Lowering, st: State, e: ast.expr, value: V, opaque_callee: boo
         return out
     if isinstance(value, Choice):
         a, b = _expanded(cx, st, e, value.then, True), _expanded(cx, st, e, value.other, True)
-        return {k: Choice(value.cond, a.get(k, Unbound(k)), b.get(k, Unbound(k))) for k in {**a, **b}}
+        return {
+            k: Choice(value.cond, a.get(k, Unbound(k)), b.get(k, Unbound(k))) for k in {**a, **b}
+        }
     obj = cx.obj(st, value, e) if isinstance(value, Ref) else None
     if not isinstance(obj, DictObj) or obj.unknown:
         cx.refuse(e, "SEL901", f"{expr.describe(cx, st, value)} is expanded with `**`")
     return {
-        str(k): x.value if cx.known_bool(x.present) is True else Choice(x.present, x.value, Unbound(str(k)))
+        str(k): x.value
+        if cx.known_bool(x.present) is True
+        else Choice(x.present, x.value, Unbound(str(k)))
         for k, x in obj.entries.items()
     }
 
 
 def _no_effect(name: str) -> bool:
-    return any(name == n or name.startswith(n + ".") for n in library.NO_EFFECT) and name != "logging.getLogger"
+    return (
+        any(name == n or name.startswith(n + ".") for n in library.NO_EFFECT)
+        and name != "logging.getLogger"
+    )
 
 
 def _stated(cx: Lowering, st: State, e: ast.Call, fact: FunctionFact, args: tuple[V, ...]) -> V:
@@ -117,17 +140,28 @@ def _stated(cx: Lowering, st: State, e: ast.Call, fact: FunctionFact, args: tupl
     if fact.kind:
         d = fact.domain
         assert d is not None
-        domain = Domain(d.lo or 0, d.hi or 0, d.step) if d.values is None else Domain(values=tuple(literals.resolve(cx, v) for v in d.values))
+        domain = (
+            Domain(d.lo or 0, d.hi or 0, d.step)
+            if d.values is None
+            else Domain(values=tuple(literals.resolve(cx, v) for v in d.values))
+        )
         return cx.graph.input(_unknown(cx, st, e, args), fact.kind, domain)
     assert fact.table is not None
     nodes = [expr.as_node(cx, st, a, e) for a in args]
     inside, out = cx.false, None
     for row in reversed(fact.table):
         if len(row) != len(nodes) + 1:
-            cx.refuse(e, "SEL911", f"the table for `{snippet(e.func)}` has rows of {len(row) - 1} arguments, the call passes {len(nodes)}")
+            cx.refuse(
+                e,
+                "SEL911",
+                f"the table for `{snippet(e.func)}` has rows of {len(row) - 1} arguments, the "
+                f"call passes {len(nodes)}",
+            )
         hit = cx.true
         for node, key in zip(nodes, row[:-1], strict=True):
-            hit = cx.graph.both(hit, cx.graph.fold(Op.EQ, node, cx.graph.const(literals.resolve(cx, key))))
+            hit = cx.graph.both(
+                hit, cx.graph.fold(Op.EQ, node, cx.graph.const(literals.resolve(cx, key)))
+            )
         inside = cx.graph.either(hit, inside)
         value = literals.from_python(cx, st, row[-1])
         if out is None:
@@ -137,7 +171,13 @@ def _stated(cx: Lowering, st: State, e: ast.Call, fact: FunctionFact, args: tupl
             out = cx.branch(st, hit, access._give(value), access._give(other))
     assert out is not None
     if cx.known_bool(inside) is not True:
-        cx.partial(st, e, inside, "KeyError", f"the facts' table for `{snippet(e.func)}` must cover this call")
+        cx.partial(
+            st,
+            e,
+            inside,
+            "KeyError",
+            f"the facts' table for `{snippet(e.func)}` must cover this call",
+        )
     return out
 
 
@@ -152,7 +192,9 @@ def _unknown(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...]) -> str:
     return name if n == 1 else f"{name}#{n}"
 
 
-def invoke(cx: Lowering, st: State, e: ast.expr, callee: V, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def invoke(
+    cx: Lowering, st: State, e: ast.expr, callee: V, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     """Call any value."""
     match callee:
         case Choice():
@@ -165,7 +207,9 @@ def invoke(cx: Lowering, st: State, e: ast.expr, callee: V, args: tuple[V, ...],
         case Bound():
             return inline(cx, st, e, callee.func, (callee.self, *args), kwargs)
         case Partial():
-            return invoke(cx, st, e, callee.func, (*callee.args, *args), {**callee.kwargs, **kwargs})
+            return invoke(
+                cx, st, e, callee.func, (*callee.args, *args), {**callee.kwargs, **kwargs}
+            )
         case Cls():
             return instantiate(cx, st, e, callee, args, kwargs)
         case Method():
@@ -192,19 +236,31 @@ def operator(cx: Lowering, st: State, e: ast.expr, op: Op, left: V, right: V) ->
     """An operator on values that are not data."""
     if tensors.is_opaque(cx, st, left) or tensors.is_opaque(cx, st, right):
         return launches.derived(cx, e, left, right)
-    cx.refuse(e, "SEL901", f"this operator on {expr.describe(cx, st, left)} and {expr.describe(cx, st, right)} is not supported")
+    cx.refuse(
+        e,
+        "SEL901",
+        f"this operator on {expr.describe(cx, st, left)} and {expr.describe(cx, st, right)} is "
+        "not supported",
+    )
 
 
 def matmul(cx: Lowering, st: State, e: ast.expr, left: V, right: V) -> V:
     """`left @ right`: a launch whose callee is the operator."""
     for side in (left, right):
         if not (tensors.is_tensor(cx, st, side) or (isinstance(side, Opaque) and side.made)):
-            cx.refuse(e, "SEL901", f"`@` of {expr.describe(cx, st, side)} is not supported", help="only tensors are multiplied")
+            cx.refuse(
+                e,
+                "SEL901",
+                f"`@` of {expr.describe(cx, st, side)} is not supported",
+                help="only tensors are multiplied",
+            )
     launches.note(cx, st, "@")
     return Opaque(snippet(e), query="@", made=True)
 
 
-def _external(cx: Lowering, st: State, e: ast.expr, name: str, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _external(
+    cx: Lowering, st: State, e: ast.expr, name: str, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     if _no_effect(name):
         return cx.none
     assert isinstance(e, ast.Call)
@@ -225,7 +281,13 @@ def _external(cx: Lowering, st: State, e: ast.expr, name: str, args: tuple[V, ..
 
 
 def opaque(
-    cx: Lowering, st: State, e: ast.Call, callee: Opaque, args: tuple[V, ...], kwargs: dict[str, V], kernel: bool = False
+    cx: Lowering,
+    st: State,
+    e: ast.Call,
+    callee: Opaque,
+    args: tuple[V, ...],
+    kwargs: dict[str, V],
+    kernel: bool = False,
 ) -> V:
     """A call that cannot be followed: a launch, unless it only asks a question."""
     spelling = snippet(e.func.value if kernel and isinstance(e.func, ast.Subscript) else e.func)
@@ -234,7 +296,12 @@ def opaque(
         launches.launch(cx, st, e, spelling, callee, args, kwargs)
     for value in (*args, *kwargs.values()):
         _seen(cx, st, value, e)
-    return Opaque(snippet(e), query=spelling, made=True, data=callee.data or launches.is_data(callee, e.func, launched))
+    return Opaque(
+        snippet(e),
+        query=spelling,
+        made=True,
+        data=callee.data or launches.is_data(callee, e.func, launched),
+    )
 
 
 def _seen(cx: Lowering, st: State, value: V, e: ast.AST) -> None:
@@ -247,7 +314,13 @@ def _seen(cx: Lowering, st: State, value: V, e: ast.AST) -> None:
             _seen(cx, st, item, e)
     elif isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
         obj = cx.heap.get(st, value)
-        inner = obj.items if isinstance(obj, ListObj) else [x.value for x in obj.entries.values()] if isinstance(obj, DictObj) else []
+        inner = (
+            obj.items
+            if isinstance(obj, ListObj)
+            else [x.value for x in obj.entries.values()]
+            if isinstance(obj, DictObj)
+            else []
+        )
         freeze(cx, st, value, e)
         for item in inner:
             _seen(cx, st, item, e)
@@ -263,22 +336,33 @@ def freeze(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> None:
         st.heap[ref.oid] = ListObj((), unknown=why, kind=obj.kind)
 
 
-# -- inlining -----------------------------------------------------------------------------------------------
+# -- inlining ------------------------------------------------------------------------------------
 
 
-def inline(cx: Lowering, st: State, e: ast.expr, func: Func, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def inline(
+    cx: Lowering, st: State, e: ast.expr, func: Func, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     """Run a function's own body on these arguments."""
     from selc.frontend import stmt
 
-    if len(cx.frames) > MAX_DEPTH or sum(f.instance.function == func.qualname for f in cx.frames) > 40:
-        cx.refuse(e, "SEL903", f"`{func.qualname}` calls itself without a bound that is known before serving",
-                  help="state the result of the call under `functions:`")  # fmt: skip
+    if (
+        len(cx.frames) > MAX_DEPTH
+        or sum(f.instance.function == func.qualname for f in cx.frames) > 40
+    ):
+        cx.refuse(
+            e,
+            "SEL903",
+            f"`{func.qualname}` calls itself without a bound that is known before serving",
+            help="state the result of the call under `functions:`",
+        )
     cx.keep.append(func.node)
     parent = cx.frame
     if isinstance(func.node, ast.Lambda):
         cx.lambda_count += 1
         key = f"{parent.instance.key}/<lambda>{cx.lambda_count}"
-        instance = Instance("<lambda>", parent.instance, e.lineno, e.col_offset + 1, f"[{cx.lambda_count}]", key)
+        instance = Instance(
+            "<lambda>", parent.instance, e.lineno, e.col_offset + 1, f"[{cx.lambda_count}]", key
+        )
         scope = cx.new_scope(func.scope, frozenset(_parameter_names(func.node.args)))
         frame = Frame(instance, func.module, Plan(), scope, func.scope, len(cx.conds), silent=True)
         _bind(cx, st, e, func, frame, args, kwargs)
@@ -292,11 +376,15 @@ def inline(cx: Lowering, st: State, e: ast.expr, func: Func, args: tuple[V, ...]
     key = f"{parent.instance.key}/{func.qualname}@{where.line}:{where.column}{iteration}"
     instance = cx.instances.get(key)
     if instance is None:
-        instance = Instance(func.qualname, parent.instance, where.line, where.column, iteration, key)
+        instance = Instance(
+            func.qualname, parent.instance, where.line, where.column, iteration, key
+        )
         cx.instances[key] = instance
     layout = cx.plan_of(func.node)
     local = frozenset(_parameter_names(func.node.args)) | layout.assigned
-    frame = Frame(instance, func.module, layout, cx.new_scope(func.scope, local), func.scope, 0, cls=func.cls)
+    frame = Frame(
+        instance, func.module, layout, cx.new_scope(func.scope, local), func.scope, 0, cls=func.cls
+    )
     _bind(cx, st, e, func, frame, args, kwargs)
     value = stmt.run_function(cx, st, frame, func.node)
     if func.cached:
@@ -310,7 +398,13 @@ def _parameter_names(args: ast.arguments) -> list[str]:
 
 
 def _bind(
-    cx: Lowering, st: State, e: ast.expr, func: Func, frame: Frame, args: tuple[V, ...], kwargs: dict[str, V]
+    cx: Lowering,
+    st: State,
+    e: ast.expr,
+    func: Func,
+    frame: Frame,
+    args: tuple[V, ...],
+    kwargs: dict[str, V],
 ) -> None:
     spec = func.node.args
     positional = [a.arg for a in (*spec.posonlyargs, *spec.args)]
@@ -319,7 +413,12 @@ def _bind(
     if spec.vararg is not None:
         bound[spec.vararg.arg] = Tup(extra)
     elif extra:
-        cx.refuse(e, "SEL901", f"`{func.qualname}` takes {len(positional)} positional arguments, {len(args)} are given")
+        cx.refuse(
+            e,
+            "SEL901",
+            f"`{func.qualname}` takes {len(positional)} positional arguments, {len(args)} are "
+            "given",
+        )
     rest: dict[object, Entry] = {}
     for name, value in kwargs.items():
         if name in bound and name not in [a.arg for a in spec.posonlyargs]:
@@ -345,10 +444,12 @@ def _bind(
     st.scopes[frame.scope] = bound
 
 
-# -- objects --------------------------------------------------------------------------------------------------
+# -- objects -------------------------------------------------------------------------------------
 
 
-def instantiate(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def instantiate(
+    cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     """`Class(...)`: exceptions, NamedTuples, dataclasses, records and plain classes."""
     base = exception_base(cx, cls)
     if base is not None:
@@ -445,7 +546,9 @@ def _declared_fields(
 
     fields = all_fields(cx, cls)
     if len(args) > len(fields):
-        cx.refuse(e, "SEL901", f"`{cls.qualname}` takes {len(fields)} arguments, {len(args)} are given")
+        cx.refuse(
+            e, "SEL901", f"`{cls.qualname}` takes {len(fields)} arguments, {len(args)} are given"
+        )
     given = dict(zip([f[0] for f in fields], args, strict=False))
     for name, value in kwargs.items():
         if name not in [f[0] for f in fields]:
@@ -457,7 +560,10 @@ def _declared_fields(
             out[name] = given[name]
         elif default is None:
             cx.refuse(e, "SEL901", f"`{cls.qualname}(...)` gives no value for `{name}`")
-        elif isinstance(default, ast.Call) and ast.unparse(default.func).rpartition(".")[2] == "field":
+        elif (
+            isinstance(default, ast.Call)
+            and ast.unparse(default.func).rpartition(".")[2] == "field"
+        ):
             out[name] = _field_default(cx, st, e, owner, default)
         else:
             out[name] = stmt.run_class_value(cx, owner, default)
@@ -473,5 +579,3 @@ def _field_default(cx: Lowering, st: State, e: ast.expr, owner: Cls, default: as
         if keyword.arg == "default_factory":
             return invoke(cx, st, e, stmt.run_class_value(cx, owner, keyword.value), (), {})
     cx.refuse(e, "SEL901", f"a field of `{owner.qualname}` has no default that selc can follow")
-
-

@@ -23,11 +23,18 @@ def equal(cx: Lowering, st: State, e: ast.expr, left: V, right: V) -> Node:
         _identified(cx, st, e, a or b)
         other = right if a is not None else left
         if not isinstance(other, (Node, Tup)):
-            cx.refuse(e, "SEL901", "comparing these objects is not supported", help="compare their fields")
+            cx.refuse(
+                e, "SEL901", "comparing these objects is not supported", help="compare their fields"
+            )
         return cx.false
     if isinstance(a, DictObj) and isinstance(b, DictObj):
         return _dicts(cx, st, e, a, b)
-    if isinstance(a, ListObj) and isinstance(b, ListObj) and a.kind == b.kind == "list" and not (a.unknown or b.unknown):
+    if (
+        isinstance(a, ListObj)
+        and isinstance(b, ListObj)
+        and a.kind == b.kind == "list"
+        and not (a.unknown or b.unknown)
+    ):
         if len(a.items) != len(b.items):
             return cx.false
         return _all(cx, [equal(cx, st, e, x, y) for x, y in zip(a.items, b.items, strict=True)])
@@ -62,22 +69,45 @@ def _dicts(cx: Lowering, st: State, e: ast.expr, a: DictObj, b: DictObj) -> Node
     return out
 
 
-def _objects(cx: Lowering, st: State, e: ast.expr, a: InstObj, b: InstObj, left: V, right: V) -> Node:
+def _objects(
+    cx: Lowering, st: State, e: ast.expr, a: InstObj, b: InstObj, left: V, right: V
+) -> Node:
     """Dataclasses of one class by their fields, other objects by identity."""
-    if a.cls is not None and b.cls is not None and a.cls.node is b.cls.node and calls.is_dataclass(a.cls):
+    if (
+        a.cls is not None
+        and b.cls is not None
+        and a.cls.node is b.cls.node
+        and calls.is_dataclass(a.cls)
+    ):
         names = [f[0] for f in calls.all_fields(cx, a.cls)]
         pairs = [(a.fields.get(n), b.fields.get(n)) for n in names]
         if all(x is not None and y is not None for x, y in pairs):
-            return _all(cx, [equal(cx, st, e, x.value, y.value) for x, y in pairs if x is not None and y is not None])
+            return _all(
+                cx,
+                [
+                    equal(cx, st, e, x.value, y.value)
+                    for x, y in pairs
+                    if x is not None and y is not None
+                ],
+            )
     _identified(cx, st, e, a)
     _identified(cx, st, e, b)
     known = {o for r in (left, right) if isinstance(r, Ref) for o in (r.oid,)}
     if any(o in cx.heap.superseded or o in cx.heap.sources for o in known):
-        cx.refuse(e, "SEL901", "whether two objects are the same is not certain here", help="compare their fields")
+        cx.refuse(
+            e,
+            "SEL901",
+            "whether two objects are the same is not certain here",
+            help="compare their fields",
+        )
     return cx.false
 
 
 def _identified(cx: Lowering, st: State, e: ast.expr, obj: Obj | None) -> None:
     """Refuse objects whose class decides what they are equal to."""
-    if isinstance(obj, InstObj) and (obj.cls is None or access.class_member(cx, st, obj.cls, "__eq__") is not None):
-        cx.refuse(e, "SEL901", "comparing these objects is not supported", help="compare their fields")
+    if isinstance(obj, InstObj) and (
+        obj.cls is None or access.class_member(cx, st, obj.cls, "__eq__") is not None
+    ):
+        cx.refuse(
+            e, "SEL901", "comparing these objects is not supported", help="compare their fields"
+        )

@@ -5,8 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
-from selc.frontend import access, builtins_, calls, enums, equality, launches, names, sequences, tensors
-from selc.frontend.context import Cascade, Lowering, snippet
+from selc.frontend import (
+    access,
+    builtins_,
+    calls,
+    enums,
+    equality,
+    launches,
+    names,
+    sequences,
+    tensors,
+)
+from selc.frontend.context import Cascade, Lowering
 from selc.frontend.literals import from_python
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -34,22 +44,40 @@ from selc.ir.op import Op
 from selc.ir.value import is_plain
 
 BINARY = {
-    ast.Add: Op.ADD, ast.Sub: Op.SUB, ast.Mult: Op.MUL, ast.FloorDiv: Op.FLOORDIV, ast.Mod: Op.MOD,
-    ast.Div: Op.TRUEDIV, ast.Pow: Op.POW, ast.LShift: Op.LSHIFT, ast.RShift: Op.RSHIFT,
-    ast.BitAnd: Op.BITAND, ast.BitOr: Op.BITOR, ast.BitXor: Op.BITXOR,
-}  # fmt: skip
+    ast.Add: Op.ADD,
+    ast.Sub: Op.SUB,
+    ast.Mult: Op.MUL,
+    ast.FloorDiv: Op.FLOORDIV,
+    ast.Mod: Op.MOD,
+    ast.Div: Op.TRUEDIV,
+    ast.Pow: Op.POW,
+    ast.LShift: Op.LSHIFT,
+    ast.RShift: Op.RSHIFT,
+    ast.BitAnd: Op.BITAND,
+    ast.BitOr: Op.BITOR,
+    ast.BitXor: Op.BITXOR,
+}
 UNARY = {ast.USub: Op.NEG, ast.UAdd: Op.POS, ast.Invert: Op.INVERT}
 COMPARE = {
-    ast.Eq: Op.EQ, ast.NotEq: Op.NE, ast.Lt: Op.LT, ast.LtE: Op.LE, ast.Gt: Op.GT, ast.GtE: Op.GE,
-}  # fmt: skip
+    ast.Eq: Op.EQ,
+    ast.NotEq: Op.NE,
+    ast.Lt: Op.LT,
+    ast.LtE: Op.LE,
+    ast.Gt: Op.GT,
+    ast.GtE: Op.GE,
+}
 
 
 def lower(cx: Lowering, st: State, e: ast.expr) -> V:
     """The value of an expression; `st` advances past its effects."""
     rule = _RULES.get(type(e))
     if rule is None:
-        cx.refuse(e, "SEL901", f"{_kind(e)} is not supported here",
-                  help="write it with plain expressions, or state the enclosing call under `functions:`")  # fmt: skip
+        cx.refuse(
+            e,
+            "SEL901",
+            f"{_kind(e)} is not supported here",
+            help="write it with plain expressions, or state the enclosing call under `functions:`",
+        )
     value = rule(cx, st, e)
     if isinstance(value, Poison):
         raise Cascade
@@ -68,12 +96,18 @@ def as_node(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
     if isinstance(value, Tup):
         return cx.graph.fold(Op.TUPLE, *[as_node(cx, st, v, e) for v in value.items])
     if isinstance(value, Choice):
-        return cx.graph.select(value.cond, as_node(cx, st, value.then, e), as_node(cx, st, value.other, e))
+        return cx.graph.select(
+            value.cond, as_node(cx, st, value.then, e), as_node(cx, st, value.other, e)
+        )
     if isinstance(value, Poison):
         raise Cascade
     needed(cx, e, value)
-    cx.refuse(e, "SEL905", f"{describe(cx, st, value)} is used where a number, string, bool or None is needed",
-              help="state what it is in the facts (`functions:`, `objects:`, `globals:` or `facts:`)")  # fmt: skip
+    cx.refuse(
+        e,
+        "SEL905",
+        f"{describe(cx, st, value)} is used where a number, string, bool or None is needed",
+        help="state what it is in the facts (`functions:`, `objects:`, `globals:` or `facts:`)",
+    )
 
 
 def truth(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
@@ -87,7 +121,9 @@ def truth(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
     if isinstance(value, Tup):
         return cx.graph.const(bool(value.items))
     if isinstance(value, Choice):
-        return cx.graph.select(value.cond, truth(cx, st, value.then, e), truth(cx, st, value.other, e))
+        return cx.graph.select(
+            value.cond, truth(cx, st, value.then, e), truth(cx, st, value.other, e)
+        )
     if isinstance(value, Ref):
         obj = cx.obj(st, value, e)
         if isinstance(obj, (ListObj, DictObj)) and obj.unknown:
@@ -107,8 +143,12 @@ def truth(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
     if isinstance(value, Seq) and value.array is False:
         return cx.graph.fold(Op.NE, sequences.size(cx, value), cx.graph.const(0))
     if isinstance(value, (Opaque, External, Seq, Mask)):
-        cx.refuse(e, "SEL905", f"{describe(cx, st, value)} is used as a condition",
-                  help="state what it is in the facts (`functions:`, `objects:` or `globals:`)")  # fmt: skip
+        cx.refuse(
+            e,
+            "SEL905",
+            f"{describe(cx, st, value)} is used as a condition",
+            help="state what it is in the facts (`functions:`, `objects:` or `globals:`)",
+        )
     if isinstance(value, Poison):
         raise Cascade
     return cx.true
@@ -118,7 +158,11 @@ def needed(cx: Lowering, e: ast.AST, value: V) -> None:
     """Refuse the answer of a call that cannot be followed, where it is needed."""
     names.tell_why(cx, value, e)
     if isinstance(value, Opaque) and value.query:
-        cx.need(e, f'functions:\n  "{value.query}": ...', f"what `{value.query}` returns is not known: its source cannot be followed")
+        cx.need(
+            e,
+            f'functions:\n  "{value.query}": ...',
+            f"what `{value.query}` returns is not known: its source cannot be followed",
+        )
 
 
 def describe(cx: Lowering, st: State, value: V) -> str:
@@ -151,7 +195,9 @@ def each(cx: Lowering, st: State, value: V, fn: Callable[[State, V], V]) -> V:
     """Apply a continuation to every alternative of a value that has several structures."""
     if isinstance(value, Choice):
         then, other = value.then, value.other
-        return cx.branch(st, value.cond, lambda s: each(cx, s, then, fn), lambda s: each(cx, s, other, fn))
+        return cx.branch(
+            st, value.cond, lambda s: each(cx, s, then, fn), lambda s: each(cx, s, other, fn)
+        )
     return fn(st, value)
 
 
@@ -159,12 +205,18 @@ def split(cx: Lowering, st: State, node: Node, e: ast.AST, fn: Callable[[State, 
     """Apply a continuation to every value that a node can take (few, known)."""
     values = cx.abs(node).values
     if not values or len({*values}) < len(values):
-        cx.refuse(e, "SEL901", "this needs a value known before serving, or one of a few known values",
-                  help="give it as a fact, or as an input with `values:`")  # fmt: skip
+        cx.refuse(
+            e,
+            "SEL901",
+            "this needs a value known before serving, or one of a few known values",
+            help="give it as a fact, or as an input with `values:`",
+        )
     return _split(cx, st, node, list(values), fn)
 
 
-def _split(cx: Lowering, st: State, node: Node, values: list[object], fn: Callable[[State, object], V]) -> V:
+def _split(
+    cx: Lowering, st: State, node: Node, values: list[object], fn: Callable[[State, object], V]
+) -> V:
     if len(values) == 1:
         return fn(st, values[0])
     cond = cx.graph.fold(Op.EQ, node, cx.graph.const(values[0]))
@@ -172,7 +224,7 @@ def _split(cx: Lowering, st: State, node: Node, values: list[object], fn: Callab
     return cx.branch(st, cond, lambda s: fn(s, first), lambda s: _split(cx, s, node, rest, fn))
 
 
-# -- rules ------------------------------------------------------------------------------------------
+# -- rules ---------------------------------------------------------------------------------------
 
 
 def _constant(cx: Lowering, st: State, e: ast.Constant) -> V:
@@ -243,9 +295,18 @@ def binary(cx: Lowering, st: State, e: ast.expr, op: Op | None, left: V, right: 
         repeated = _repeat(cx, st, left, right, e)
         if repeated is not None:
             return repeated
-    if op is Op.BITOR and isinstance(left, Ref) and isinstance(right, Ref) and not tensors.is_tensor(cx, st, left):
+    if (
+        op is Op.BITOR
+        and isinstance(left, Ref)
+        and isinstance(right, Ref)
+        and not tensors.is_tensor(cx, st, left)
+    ):
         return builtins_.merged_dicts(cx, st, e, left, right)
-    if isinstance(left, Ref) and isinstance(right, Ref) and (sets := builtins_.set_operation(cx, st, e, op, left, right)) is not None:
+    if (
+        isinstance(left, Ref)
+        and isinstance(right, Ref)
+        and (sets := builtins_.set_operation(cx, st, e, op, left, right)) is not None
+    ):
         return sets
     if op is Op.MOD and isinstance(left, Node) and isinstance(right, Tup):
         return cx.op(st, e, op, left, as_node(cx, st, right, e))
@@ -271,7 +332,9 @@ def _concatenate(cx: Lowering, st: State, e: ast.expr, left: V, right: V) -> V |
     if a is not None and b is not None and a[1] == b[1]:
         items = a[0] + b[0]
         return cx.heap.new(st, ListObj(items)) if a[1] else Tup(items)
-    if a is not None and not a[1] and isinstance(right, Node) or b is not None and not b[1] and isinstance(left, Node):
+    if (a is not None and not a[1] and isinstance(right, Node)) or (
+        b is not None and not b[1] and isinstance(left, Node)
+    ):
         return cx.op(st, e, Op.ADD, as_node(cx, st, left, e), as_node(cx, st, right, e))
     return None
 
@@ -311,7 +374,12 @@ def _boolean(cx: Lowering, st: State, e: ast.BoolOp, rest: list[ast.expr], conju
 
 def _sited(cx: Lowering, st: State, e: ast.expr, value: V) -> V:
     """Make the value of a choosing expression a site of its own, unless it is one already."""
-    if isinstance(value, Node) and value.op is Op.SELECT and not value.site and cx.known(value) is None:
+    if (
+        isinstance(value, Node)
+        and value.op is Op.SELECT
+        and not value.site
+        and cx.known(value) is None
+    ):
         return cx.op(st, e, Op.SELECT, *value.args)
     return value
 
@@ -328,7 +396,9 @@ def _compare(cx: Lowering, st: State, e: ast.Compare) -> V:
     return _sited(cx, st, e, value) if len(e.ops) > 1 else value
 
 
-def _chain(cx: Lowering, st: State, e: ast.Compare, left: V, rest: list[tuple[ast.cmpop, ast.expr]]) -> V:
+def _chain(
+    cx: Lowering, st: State, e: ast.Compare, left: V, rest: list[tuple[ast.cmpop, ast.expr]]
+) -> V:
     op, comparator = rest[0]
     right = lower(cx, st, comparator)
     value = compare(cx, st, e, op, left, right)
@@ -368,7 +438,11 @@ def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right:
     equality = isinstance(op, (ast.Eq, ast.NotEq))
     if equality and not _is_data(left) and not _is_data(right):
         return _structural_equality(cx, st, e, left, right, isinstance(op, ast.NotEq))
-    if equality and (isinstance(left, Ref) != isinstance(right, Ref)) and (isinstance(left, Node) or isinstance(right, Node)):
+    if (
+        equality
+        and (isinstance(left, Ref) != isinstance(right, Ref))
+        and (isinstance(left, Node) or isinstance(right, Node))
+    ):
         return cx.graph.const(isinstance(op, ast.NotEq))
     return cx.op(st, e, COMPARE[type(op)], as_node(cx, st, left, e), as_node(cx, st, right, e))
 
@@ -377,21 +451,33 @@ def _is_data(value: V) -> bool:
     return isinstance(value, (Node, Tup))
 
 
-def _structural_equality(cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: bool) -> V:
+def _structural_equality(
+    cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: bool
+) -> V:
     if isinstance(left, (Cls, Func)) and type(left) is type(right):
         same = left.node is right.node  # type: ignore[union-attr]  # same type, checked above
     elif isinstance(left, (External, ModuleV)) and isinstance(right, (External, ModuleV)):
         same = left == right
-        outside = [v for v in (left, right) if isinstance(v, External) and not v.name.startswith("builtins.")]
+        outside = [
+            v
+            for v in (left, right)
+            if isinstance(v, External) and not v.name.startswith("builtins.")
+        ]
         if not same and outside:
-            cx.need(e, f'functions:\n  "{outside[0].name}": ...', f"whether `{outside[0].name}` is the same as the other is not known")
+            cx.need(
+                e,
+                f'functions:\n  "{outside[0].name}": ...',
+                f"whether `{outside[0].name}` is the same as the other is not known",
+            )
     elif (devices := tensors.same_device(cx, st, left, right)) is not None:
         return cx.graph.negate(devices) if negated else devices
     elif isinstance(left, Ref) and isinstance(right, Ref):
         same = equality.equal(cx, st, e, left, right)
         return cx.op(st, e, Op.NOT, same) if negated else same
     else:
-        cx.refuse(e, "SEL901", "comparing these objects is not supported", help="compare their fields")
+        cx.refuse(
+            e, "SEL901", "comparing these objects is not supported", help="compare their fields"
+        )
     return cx.graph.const(same != negated)
 
 
@@ -409,21 +495,44 @@ def _identity(cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: 
     if isinstance(left, Node) and isinstance(right, Node):
         kinds = cx.abs(left).kinds & cx.abs(right).kinds
         if kinds & {"int", "float", "str", "tuple"}:
-            cx.refuse(e, "SEL901", "`is` between numbers or strings depends on the interpreter", help="write `==`")
-        return cx.op(st, e, Op.IS, left, right) if not negated else cx.op(st, e, Op.NOT, cx.graph.fold(Op.IS, left, right))
+            cx.refuse(
+                e,
+                "SEL901",
+                "`is` between numbers or strings depends on the interpreter",
+                help="write `==`",
+            )
+        return (
+            cx.op(st, e, Op.IS, left, right)
+            if not negated
+            else cx.op(st, e, Op.NOT, cx.graph.fold(Op.IS, left, right))
+        )
     for side in (left, right):
         needed(cx, e, side)
-        if isinstance(side, External) and not side.name.startswith("builtins.") and not _classes(left, right):
+        if (
+            isinstance(side, External)
+            and not side.name.startswith("builtins.")
+            and not _classes(left, right)
+        ):
             if left == right:
                 return cx.graph.const(not negated)
-            cx.need(e, f'functions:\n  "{side.name}": ...', f"what `{side.name}` is in the deployment is not known; null means None")
+            cx.need(
+                e,
+                f'functions:\n  "{side.name}": ...',
+                f"what `{side.name}` is in the deployment is not known; null means None",
+            )
     if isinstance(left, Opaque) or isinstance(right, Opaque):
-        cx.refuse(e, "SEL905", "whether an object that selc cannot see is the same as another is not known",
-                  help="state it under `objects:` or `functions:`; null means None")  # fmt: skip
+        cx.refuse(
+            e,
+            "SEL905",
+            "whether an object that selc cannot see is the same as another is not known",
+            help="state it under `objects:` or `functions:`; null means None",
+        )
     if isinstance(left, Ref) and isinstance(right, Ref):
         if left == right:
             return cx.graph.const(not negated)
-        cx.refuse(e, "SEL901", "`is` between two objects is not supported", help="compare their contents")
+        cx.refuse(
+            e, "SEL901", "`is` between two objects is not supported", help="compare their contents"
+        )
     same = type(left) is type(right) and left == right and not isinstance(left, Tup)
     if isinstance(left, (Cls, Func)) and type(left) is type(right):
         same = left.node is right.node  # type: ignore[union-attr]  # same type, checked above
@@ -481,10 +590,18 @@ def _fstring(cx: Lowering, st: State, e: ast.JoinedStr) -> V:
         elif isinstance(part, ast.FormattedValue):
             value = lower(cx, st, part.value)
             if part.format_spec is not None or part.conversion not in (-1, 115):
-                spec = cx.known(scalar(cx, st, part.format_spec)) if part.format_spec is not None else ("",)
+                spec = (
+                    cx.known(scalar(cx, st, part.format_spec))
+                    if part.format_spec is not None
+                    else ("",)
+                )
                 node = cx.known(as_node(cx, st, value, part))
                 if node is None or spec is None or part.conversion == 97:
-                    cx.refuse(part, "SEL901", "a format specification on a value that is not known before serving")
+                    cx.refuse(
+                        part,
+                        "SEL901",
+                        "a format specification on a value that is not known before serving",
+                    )
                 text = repr(node[0]) if part.conversion == 114 else node[0]
                 parts.append(cx.graph.const(format(text, str(spec[0]))))
             else:
@@ -523,17 +640,35 @@ def _comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
 
 
 _RULES: dict[type, Callable[[Lowering, State, ast.expr], V]] = {
-    ast.Constant: _constant, ast.Name: _name, ast.BinOp: _binary, ast.UnaryOp: _unary,
-    ast.BoolOp: _boolop, ast.IfExp: _ifexp, ast.Compare: _compare, ast.Tuple: _tuple,
-    ast.List: _list, ast.Set: _set, ast.Dict: _dict, ast.Lambda: _lambda, ast.JoinedStr: _fstring,
-    ast.NamedExpr: _walrus, ast.Attribute: _attribute, ast.Subscript: _subscript, ast.Call: _call,
-    ast.ListComp: _comprehension, ast.SetComp: _comprehension, ast.GeneratorExp: _comprehension,
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.BoolOp: _boolop,
+    ast.IfExp: _ifexp,
+    ast.Compare: _compare,
+    ast.Tuple: _tuple,
+    ast.List: _list,
+    ast.Set: _set,
+    ast.Dict: _dict,
+    ast.Lambda: _lambda,
+    ast.JoinedStr: _fstring,
+    ast.NamedExpr: _walrus,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Call: _call,
+    ast.ListComp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
     ast.DictComp: _comprehension,
-}  # fmt: skip
+}
 
 
 def _kind(e: ast.expr) -> str:
     return {
-        "Await": "`await`", "Yield": "`yield`", "YieldFrom": "`yield from`", "Starred": "a starred expression",
+        "Await": "`await`",
+        "Yield": "`yield`",
+        "YieldFrom": "`yield from`",
+        "Starred": "a starred expression",
         "Slice": "a slice",
-    }.get(type(e).__name__, type(e).__name__)  # fmt: skip
+    }.get(type(e).__name__, type(e).__name__)

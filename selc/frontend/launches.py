@@ -16,7 +16,22 @@ from selc.frontend import access, expr, names, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.literals import FROM_FACTS
 from selc.frontend.state import State
-from selc.frontend.values import Bound, Choice, Cls, DictObj, External, Func, InstObj, ListObj, Opaque, Partial, Ref, Tup, Unbound, V
+from selc.frontend.values import (
+    Bound,
+    Choice,
+    Cls,
+    DictObj,
+    External,
+    Func,
+    InstObj,
+    ListObj,
+    Opaque,
+    Partial,
+    Ref,
+    Tup,
+    Unbound,
+    V,
+)
 from selc.ir.graph import Node
 from selc.ir.op import Op
 
@@ -37,32 +52,58 @@ TENSOR: Final = "<tensor>"
 QUERIES: Final = ("is_", "has_", "get_", "supports_", "can_", "should_", "current_", "use_")
 """Opaque functions of these names answer questions; they launch nothing."""
 
-QUIET: Final = frozenset({
-    "arange", "tensor", "as_tensor", "cat", "stack", "device", "finfo", "iinfo", "promote_types", "result_type",
-    "Generator", "Size", "numel", "is_tensor", "compile", "no_grad", "broadcast_shapes", "set_default_dtype",
-})  # fmt: skip
+QUIET: Final = frozenset(
+    {
+        "arange",
+        "tensor",
+        "as_tensor",
+        "cat",
+        "stack",
+        "device",
+        "finfo",
+        "iinfo",
+        "promote_types",
+        "result_type",
+        "Generator",
+        "Size",
+        "numel",
+        "is_tensor",
+        "compile",
+        "no_grad",
+        "broadcast_shapes",
+        "set_default_dtype",
+    }
+)
 """torch functions that build or describe tensors and compute nothing that a kernel choice would change."""
 
 TENSOR_METHODS: Final = frozenset(
-    "T add add_ as_strided bfloat16 bool byte chunk clamp clamp_ clone contiguous copy_ cpu cuda data_ptr detach diff dim div div_ "
-    "element_size eq exp exp_ expand expand_as fill_ flatten float gather ge gt half index_copy_ index_fill_ index_select int item "
-    "le long lt masked_fill masked_fill_ masked_scatter_ mT mul mul_ narrow ndimension ne neg nelement new_empty new_full new_ones "
-    "new_tensor new_zeros nonzero numel numpy permute pin_memory pow reciprocal record_stream repeat repeat_interleave "
-    "requires_grad_ reshape resize_ roll rsqrt scatter scatter_ select set_ sigmoid sign size split split_with_sizes sqrt square "
-    "squeeze squeeze_ storage_offset stride sub sub_ swapaxes t t_ tanh tile to tolist transpose transpose_ tril triu type type_as "
+    "T add add_ as_strided bfloat16 bool byte chunk clamp clamp_ clone contiguous copy_ cpu "
+    "cuda data_ptr detach diff dim div div_ "
+    "element_size eq exp exp_ expand expand_as fill_ flatten float gather ge gt half "
+    "index_copy_ index_fill_ index_select int item "
+    "le long lt masked_fill masked_fill_ masked_scatter_ mT mul mul_ narrow ndimension ne neg "
+    "nelement new_empty new_full new_ones "
+    "new_tensor new_zeros nonzero numel numpy permute pin_memory pow reciprocal record_stream "
+    "repeat repeat_interleave "
+    "requires_grad_ reshape resize_ roll rsqrt scatter scatter_ select set_ sigmoid sign size "
+    "split split_with_sizes sqrt square "
+    "squeeze squeeze_ storage_offset stride sub sub_ swapaxes t t_ tanh tile to tolist "
+    "transpose transpose_ tril triu type type_as "
     "unbind unflatten unfold unsqueeze unsqueeze_ untyped_storage view view_as where zero_".split()
 )
 """Methods of tensors that move, reshape or convert elements or work on each by itself: no launches."""
 
 
-NUMBERS: Final = frozenset("item tolist numel nelement size dim ndimension element_size storage_offset stride numpy".split())
+NUMBERS: Final = frozenset(
+    "item tolist numel nelement size dim ndimension element_size storage_offset stride numpy".split()
+)
 """Methods of tensors that give numbers."""
 
 FIELDS: Final = frozenset({"shape", "ndim", "nbytes", "itemsize"})
 """Attributes of tensors that are numbers."""
 
 
-# -- what is a launch, and of what ----------------------------------------------------------------------
+# -- what is a launch, and of what ---------------------------------------------------------------
 
 
 def is_query(name: str) -> bool:
@@ -82,19 +123,32 @@ def is_launch(callee: Opaque, func: ast.expr) -> bool:
 def records(name: str) -> bool:
     """Whether calling a name that cannot be followed is a launch."""
     last = name.rpartition(".")[2]
-    if last.startswith(QUERIES) or name.split(".")[0] in sys.stdlib_module_names or name.startswith(("torch.cuda.", "torch.distributed.get", "numpy.", "torch.testing.")):
+    if (
+        last.startswith(QUERIES)
+        or name.split(".")[0] in sys.stdlib_module_names
+        or name.startswith(("torch.cuda.", "torch.distributed.get", "numpy.", "torch.testing."))
+    ):
         return False
-    return not (name.startswith("torch.") and (last in QUIET or name in tensors.ALLOCATORS or name in tensors.LIKE))
+    return not (
+        name.startswith("torch.")
+        and (last in QUIET or name in tensors.ALLOCATORS or name in tensors.LIKE)
+    )
 
 
 def is_data(callee: Opaque, func: ast.expr, launched: bool) -> bool:
     """Whether what a call gives may be a number: the answer to a question, or a tensor's data or size."""
     if callee.made:
-        return isinstance(func, ast.Attribute) and (func.attr in NUMBERS or func.attr.startswith(QUERIES))
+        return isinstance(func, ast.Attribute) and (
+            func.attr in NUMBERS or func.attr.startswith(QUERIES)
+        )
     if launched:
         return False
     last = callee.text.rpartition(".")[2]
-    return not callee.text.startswith("torch.") or last.startswith(QUERIES) or callee.text.startswith("torch.cuda.")
+    return (
+        not callee.text.startswith("torch.")
+        or last.startswith(QUERIES)
+        or callee.text.startswith("torch.cuda.")
+    )
 
 
 def derived(cx: Lowering, e: ast.AST, *operands: V) -> Opaque:
@@ -107,7 +161,11 @@ def derived(cx: Lowering, e: ast.AST, *operands: V) -> Opaque:
 def definition(node: ast.FunctionDef | ast.Lambda, qualname: str, home: str) -> Opaque:
     """A function that is not followed, with what its definition says of its parameters."""
     every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-    constexprs = frozenset(a.arg for a in every if a.annotation is not None and "constexpr" in ast.unparse(a.annotation))
+    constexprs = frozenset(
+        a.arg
+        for a in every
+        if a.annotation is not None and "constexpr" in ast.unparse(a.annotation)
+    )
     return Opaque(qualname, tuple(a.arg for a in every), constexprs, home=home)
 
 
@@ -172,11 +230,17 @@ def _defined(cx: Lowering, name: str) -> ast.FunctionDef | None:
         if source is not None:
             for node in _top(source, cls):
                 if isinstance(node, ast.ClassDef) and node.name == cls:
-                    found += [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == last]
+                    found += [
+                        n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == last
+                    ]
             found = [_unbound(n) for n in found]
     if not found and source is not None:
         target = names.import_target(cx, source, last)
-        return _defined(cx, names.origin(cx, target)) if target is not None and target != name else None
+        return (
+            _defined(cx, names.origin(cx, target))
+            if target is not None and target != name
+            else None
+        )
     if not found or len({ast.dump(n.args) for n in found}) > 1:
         return None
     return found[0]
@@ -199,18 +263,29 @@ def _unbound(node: ast.FunctionDef) -> ast.FunctionDef:
     """A method as it is called through its class: a class method without its first parameter."""
     if any(ast.unparse(d).rpartition(".")[2] == "classmethod" for d in node.decorator_list):
         rest = ast.arguments(
-            node.args.posonlyargs, node.args.args[1:], node.args.vararg, node.args.kwonlyargs,
-            node.args.kw_defaults, node.args.kwarg, node.args.defaults,
-        )  # fmt: skip
+            node.args.posonlyargs,
+            node.args.args[1:],
+            node.args.vararg,
+            node.args.kwonlyargs,
+            node.args.kw_defaults,
+            node.args.kwarg,
+            node.args.defaults,
+        )
         return ast.FunctionDef(node.name, rest, node.body, [], None)
     return node
 
 
-# -- recording ----------------------------------------------------------------------------------------------
+# -- recording -----------------------------------------------------------------------------------
 
 
 def launch(
-    cx: Lowering, st: State, e: ast.Call, spelling: str, callee: Opaque, args: tuple[V, ...], kwargs: Mapping[str, V]
+    cx: Lowering,
+    st: State,
+    e: ast.Call,
+    spelling: str,
+    callee: Opaque,
+    args: tuple[V, ...],
+    kwargs: Mapping[str, V],
 ) -> None:
     """Note a launch on this path; its result cannot be seen."""
     note(cx, st, _taken(cx, callee) if e in cx.chosen_calls else spelling)
@@ -253,7 +328,11 @@ def _cases(cx: Lowering, count: V) -> tuple[Node, V, V]:
     """A count that depends on the path, by its condition; not set means none so far."""
     if isinstance(count, Choice):
         none = cx.graph.const(0)
-        return count.cond, none if isinstance(count.then, Unbound) else count.then, none if isinstance(count.other, Unbound) else count.other
+        return (
+            count.cond,
+            none if isinstance(count.then, Unbound) else count.then,
+            none if isinstance(count.other, Unbound) else count.other,
+        )
     assert isinstance(count, Node)
     assert count.op is Op.SELECT
     return count.args[0], count.args[1], count.args[2]
@@ -269,7 +348,11 @@ def _counted(cx: Lowering, count: V) -> V:
 def _either(cx: Lowering, cond: Node, a: V, b: V) -> V:
     if a is b:
         return a
-    return cx.graph.select(cond, a, b) if isinstance(a, Node) and isinstance(b, Node) else Choice(cond, a, b)
+    return (
+        cx.graph.select(cond, a, b)
+        if isinstance(a, Node) and isinstance(b, Node)
+        else Choice(cond, a, b)
+    )
 
 
 def note(cx: Lowering, st: State, text: str) -> None:
@@ -297,13 +380,15 @@ def _extended(cx: Lowering, before: Node, text: str, done: dict[int, Node]) -> N
     if before.id not in done:
         if before.op is Op.SELECT:
             cond, a, b = before.args
-            done[before.id] = cx.graph.select(cond, _extended(cx, a, text, done), _extended(cx, b, text, done))
+            done[before.id] = cx.graph.select(
+                cond, _extended(cx, a, text, done), _extended(cx, b, text, done)
+            )
         else:
             done[before.id] = cx.graph.fold(Op.ADD, before, cx.graph.const(" + " + text))
     return done[before.id]
 
 
-# -- arguments as choices ---------------------------------------------------------------------------------------
+# -- arguments as choices ------------------------------------------------------------------------
 
 
 def returned(cx: Lowering, st: State, value: V, name: str, e: ast.AST) -> dict[str, Node]:
@@ -316,14 +401,18 @@ def returned(cx: Lowering, st: State, value: V, name: str, e: ast.AST) -> dict[s
             chosen = _choice(cx, st, value, [])
             return {name or "result": _same_tensor(cx, _null(cx, chosen))}
         a, b = returned(cx, st, value.then, name, e), returned(cx, st, value.other, name, e)
-        return {k: cx.graph.select(value.cond, a.get(k, cx.none), b.get(k, cx.none)) for k in {**a, **b}}
+        return {
+            k: cx.graph.select(value.cond, a.get(k, cx.none), b.get(k, cx.none)) for k in {**a, **b}
+        }
     if isinstance(value, Node):
         return {} if value is cx.none else {name or "result": value}
     if isinstance(value, Opaque) and value.data:
         expr.needed(cx, e, value)
     parts: list[tuple[str, V]] = []
     if isinstance(value, Tup):
-        names_ = [f"{name}.{f}" if name else f for f in value.fields] or [f"{name}[{i}]" for i in range(len(value.items))]
+        names_ = [f"{name}.{f}" if name else f for f in value.fields] or [
+            f"{name}[{i}]" for i in range(len(value.items))
+        ]
         parts = list(zip(names_, value.items, strict=True))
     elif isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
         obj = cx.heap.get(st, value)
@@ -338,11 +427,17 @@ def returned(cx: Lowering, st: State, value: V, name: str, e: ast.AST) -> dict[s
 def _same_tensor(cx: Lowering, node: Node) -> Node:
     """A choice in which every tensor counts as the same."""
     if node.op is Op.SELECT:
-        return cx.graph.select(node.args[0], _same_tensor(cx, node.args[1]), _same_tensor(cx, node.args[2]))
-    return cx.graph.const(TENSOR) if node.is_const and str(node.attr).startswith("<tensor") else node
+        return cx.graph.select(
+            node.args[0], _same_tensor(cx, node.args[1]), _same_tensor(cx, node.args[2])
+        )
+    return (
+        cx.graph.const(TENSOR) if node.is_const and str(node.attr).startswith("<tensor") else node
+    )
 
 
-def _parts(cx: Lowering, st: State, key: str, value: V, role: str, e: ast.AST) -> dict[str, tuple[V, str]]:
+def _parts(
+    cx: Lowering, st: State, key: str, value: V, role: str, e: ast.AST
+) -> dict[str, tuple[V, str]]:
     """The choices in an argument: itself, or the entries of a dict or of an object made here."""
     if role == "bits":
         for leaf in _leaves(value):
@@ -350,13 +445,20 @@ def _parts(cx: Lowering, st: State, key: str, value: V, role: str, e: ast.AST) -
                 expr.needed(cx, e, leaf)
     if isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
         obj = cx.heap.get(st, value)
-        made_here = isinstance(obj, DictObj) or (isinstance(obj, InstObj) and obj.name != tensors.DEVICE)
+        made_here = isinstance(obj, DictObj) or (
+            isinstance(obj, InstObj) and obj.name != tensors.DEVICE
+        )
         if made_here and obj.frozen != FROM_FACTS and not isinstance(obj, ListObj):
             out: dict[str, tuple[V, str]] = {}
             entries = obj.entries if isinstance(obj, DictObj) else obj.fields
             for name, entry in entries.items():
                 for inner, (v, r) in _parts(cx, st, f"{key}.{name}", entry.value, role, e).items():
-                    out[inner] = (_either(cx, entry.present, v, Unbound(inner)) if cx.known_bool(entry.present) is not True else v, r)
+                    out[inner] = (
+                        _either(cx, entry.present, v, Unbound(inner))
+                        if cx.known_bool(entry.present) is not True
+                        else v,
+                        r,
+                    )
             return out
     return {key: (_choice(cx, st, value, []), role)} if _is_choice(cx, st, value) else {}
 
@@ -399,7 +501,12 @@ def _choice(cx: Lowering, st: State, value: V, seen: list[object]) -> V:
         case Node() | Unbound():
             return value
         case Choice():
-            return _either(cx, value.cond, _choice(cx, st, value.then, seen), _choice(cx, st, value.other, seen))
+            return _either(
+                cx,
+                value.cond,
+                _choice(cx, st, value.then, seen),
+                _choice(cx, st, value.other, seen),
+            )
         case External():
             return cx.graph.const(value.name)
         case Func() | Cls():

@@ -17,7 +17,18 @@ from collections.abc import Sequence
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
 from selc.diag.span import Span
 from selc.diag.suggest import did_you_mean
-from selc.frontend import access, bind, dsl, expr, launches, literals, names, points, sequences, stmt
+from selc.frontend import (
+    access,
+    bind,
+    dsl,
+    expr,
+    launches,
+    literals,
+    names,
+    points,
+    sequences,
+    stmt,
+)
 from selc.frontend.context import Frame, Lowering, span_of
 from selc.frontend.facts import Expr, Facts
 from selc.frontend.modules import ModuleFinder
@@ -54,10 +65,21 @@ def lower(target: str, facts: Facts, roots: Sequence[object], sink: Sink) -> Pro
         return _settled(target, facts, finder, sink)
     except RecursionError:
         where = Span(target.rpartition(":")[0] or target, 1, 1, 1, 1)
-        raise Refused(Diagnostic("SEL901", "the source is nested too deeply", where, help="split it into functions")) from None
+        raise Refused(
+            Diagnostic(
+                "SEL901", "the source is nested too deeply", where, help="split it into functions"
+            )
+        ) from None
     except TooWide:
         where = Span(target.rpartition(":")[0] or target, 1, 1, 1, 1)
-        raise Refused(Diagnostic("SEL901", "an integer grows beyond 65,536 bits", where, help="narrow the inputs' ranges")) from None
+        raise Refused(
+            Diagnostic(
+                "SEL901",
+                "an integer grows beyond 65,536 bits",
+                where,
+                help="narrow the inputs' ranges",
+            )
+        ) from None
     finally:
         sys.setrecursionlimit(limit)
 
@@ -92,7 +114,10 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     instance = Instance(func.qualname, None, 0, 0, "", "")
     cx.instances[""] = instance
     layout = cx.plan_of(node)
-    local = frozenset(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)) | layout.assigned
+    local = (
+        frozenset(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+        | layout.assigned
+    )
     frame = Frame(instance, module, layout, cx.new_scope(None, local), None, 0, cls=func.cls)
     cx.frames.append(names.module_frame(cx, module))
     bound = bind.bind(cx, st, func)
@@ -123,22 +148,31 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     cx.frames.pop()
     _report_unread(cx, node)
     program = Program(
-        graph=cx.graph, target=target, function=func.qualname,
+        graph=cx.graph,
+        target=target,
+        function=func.qualname,
         family=cx.facts.family or (marks.family if marks else "") or func.qualname,
         scope=cx.facts.scope or (marks.scope if marks else "") or "request",
-        path=str(module.path), points=listed, guards=cx.guards, sites=sites,
-        offers=_offers(cx, sites, naming), settings=cx.settings, facts=_read_facts(cx),
+        path=str(module.path),
+        points=listed,
+        guards=cx.guards,
+        sites=sites,
+        offers=_offers(cx, sites, naming),
+        settings=cx.settings,
+        facts=_read_facts(cx),
         sources={**cx.finder.sources, **cx.sources, **cx.facts.sources},
         parameters={n: n for n in cx.graph.inputs},
         sequences={k: s for k, s in cx.sequences.items() if s.aggregates},
-    )  # fmt: skip
+    )
     program.assumptions.extend(dict.fromkeys(cx.assumptions))
     if program.scope == "request":
         program.assumptions.append("each choice is applied to one request (scope: request)")
     return program, _wider(cx, listed, sites, naming)
 
 
-def _choices(cx: Lowering, st: State, value: V, whole: frozenset[str], node: ast.FunctionDef) -> dict[str, Node]:
+def _choices(
+    cx: Lowering, st: State, value: V, whole: frozenset[str], node: ast.FunctionDef
+) -> dict[str, Node]:
     """What is selected: the returned choices, and those of launches and assigned attributes."""
     launched = launches.points(cx, st)
     if not launched:
@@ -147,7 +181,7 @@ def _choices(cx: Lowering, st: State, value: V, whole: frozenset[str], node: ast
     return {**{k: v for k, v in flat.items() if k not in launched}, **launched}
 
 
-# -- the entry function ----------------------------------------------------------------------------------------
+# -- the entry function --------------------------------------------------------------------------
 
 
 def entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
@@ -159,8 +193,14 @@ def entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
         if head:
             found = cx.finder.find(head)
             if found is None:
-                raise Refused(Diagnostic("SEL908", f"the module `{head}` is not found", cx.facts.spans.get("selection.function", Span("", 0, 0, 0, 0)),
-                                         help="give the folder that holds its package with --root"))  # fmt: skip
+                raise Refused(
+                    Diagnostic(
+                        "SEL908",
+                        f"the module `{head}` is not found",
+                        cx.facts.spans.get("selection.function", Span("", 0, 0, 0, 0)),
+                        help="give the folder that holds its package with --root",
+                    )
+                )
             module = found
         name = tail
     cx.entry_module = module
@@ -174,8 +214,14 @@ def entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
         cx.frames.pop()
     if not isinstance(value, Func) or not isinstance(value.node, ast.FunctionDef):
         known = sorted({n for s in module.segments if s.kind == "def" for n in s.names})
-        raise Refused(Diagnostic("SEL907", f"`{name}` is not a function that selc can follow in {module.path}",
-                                 Span(str(module.path), 1, 1, 1, 1), help=did_you_mean(name, known)))  # fmt: skip
+        raise Refused(
+            Diagnostic(
+                "SEL907",
+                f"`{name}` is not a function that selc can follow in {module.path}",
+                Span(str(module.path), 1, 1, 1, 1),
+                help=did_you_mean(name, known),
+            )
+        )
     return value, module
 
 
@@ -188,9 +234,19 @@ def _decorated(cx: Lowering, module: ModuleSource) -> str:
                     found.append(node.name)
     if len(found) == 1:
         return found[0]
-    what = "has no function decorated with `@selection`" if not found else f"has several selections: {', '.join(found)}"
-    raise Refused(Diagnostic("SEL907", f"{module.path} {what}", Span(str(module.path), 1, 1, 1, 1),
-                             help="name it: `path.py:function`, or `selection: {function: ...}` in a facts file"))  # fmt: skip
+    what = (
+        "has no function decorated with `@selection`"
+        if not found
+        else f"has several selections: {', '.join(found)}"
+    )
+    raise Refused(
+        Diagnostic(
+            "SEL907",
+            f"{module.path} {what}",
+            Span(str(module.path), 1, 1, 1, 1),
+            help="name it: `path.py:function`, or `selection: {function: ...}` in a facts file",
+        )
+    )
 
 
 def _lookup(cx: Lowering, module: ModuleSource, name: str) -> V | None:
@@ -200,8 +256,14 @@ def _lookup(cx: Lowering, module: ModuleSource, name: str) -> V | None:
     value = names.module_value(cx, State(cx.true), module, first, where)
     if value is None:
         known = sorted({n for s in module.segments for n in s.names})
-        raise Refused(Diagnostic("SEL907", f"there is no `{first}` in {module.path}", Span(str(module.path), 1, 1, 1, 1),
-                                 help=did_you_mean(first, known)))  # fmt: skip
+        raise Refused(
+            Diagnostic(
+                "SEL907",
+                f"there is no `{first}` in {module.path}",
+                Span(str(module.path), 1, 1, 1, 1),
+                help=did_you_mean(first, known),
+            )
+        )
     for part in rest:
         if not isinstance(value, Cls):
             return None
@@ -216,7 +278,11 @@ def _around(module: ModuleSource, name: str) -> set[tuple[str, int]]:
         for s in module.segments_binding(name)
         for t in ast.walk(ast.Module(list(module.parse(s)), []))
         if isinstance(t, ast.Try)
-        and any(isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name == name for b in t.body for n in ast.walk(b))
+        and any(
+            isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name == name
+            for b in t.body
+            for n in ast.walk(b)
+        )
     }
 
 
@@ -228,17 +294,30 @@ def _mark_record_inputs(cx: Lowering, st: State, frame: Frame, bound: dict[str, 
         assert isinstance(ref, Ref)
         obj = cx.heap.get(st, ref)
         assert isinstance(obj, InstObj)
-        marked = cx.mark(st, f"{parameter}.{field}", "parameter", node, span_of(frame.module.parse(frame.module.segments[0])[0], str(frame.module.path)))
+        marked = cx.mark(
+            st,
+            f"{parameter}.{field}",
+            "parameter",
+            node,
+            span_of(frame.module.parse(frame.module.segments[0])[0], str(frame.module.path)),
+        )
         entries = dict(obj.fields)
         entries[field] = type(entries[field])(cx.true, marked)
         cx.heap.base[ref.oid] = InstObj(obj.cls, entries, obj.frozen, obj.name)
     cx.frames.pop()
 
 
-# -- guards from the facts ---------------------------------------------------------------------------------------
+# -- guards from the facts -----------------------------------------------------------------------
 
 
-def _facts_guards(cx: Lowering, st: State, bound: dict[str, V], value: V, flat: dict[str, Node], node: ast.FunctionDef) -> None:
+def _facts_guards(
+    cx: Lowering,
+    st: State,
+    bound: dict[str, V],
+    value: V,
+    flat: dict[str, Node],
+    node: ast.FunctionDef,
+) -> None:
     seen = points.mirror(cx, st, value, "", flat, node)
     if launches.points(cx, st):
         seen = points.mirror_flat(cx, flat)
@@ -270,7 +349,7 @@ def _facts_guard(cx: Lowering, st: State, kind: str, text: Expr) -> None:
         cx.span_override = None
 
 
-# -- names, points, presets -------------------------------------------------------------------------------------
+# -- names, points, presets ----------------------------------------------------------------------
 
 
 def _names(cx: Lowering) -> dict[str, str]:
@@ -290,9 +369,14 @@ def _names(cx: Lowering) -> dict[str, str]:
 
 
 def _points(
-    cx: Lowering, function: str, flat: dict[str, Node], roles: dict[str, str], named: dict[str, set[str]],
-    sites: dict[str, Site], naming: dict[str, str],
-) -> list[Point]:  # fmt: skip
+    cx: Lowering,
+    function: str,
+    flat: dict[str, Node],
+    roles: dict[str, str],
+    named: dict[str, set[str]],
+    sites: dict[str, Site],
+    naming: dict[str, str],
+) -> list[Point]:
     root = {cx.bases_of[key]: name for key, name in naming.items() if cx.owner[key].key == ""}
     records = named.get("*record", set())
     out: list[Point] = []
@@ -306,24 +390,34 @@ def _points(
     return out
 
 
-def _offers(cx: Lowering, sites: dict[str, Site], naming: dict[str, str]) -> dict[str, tuple[Value, ...]]:
+def _offers(
+    cx: Lowering, sites: dict[str, Site], naming: dict[str, str]
+) -> dict[str, tuple[Value, ...]]:
     out: dict[str, tuple[Value, ...]] = {}
     used: set[str] = set()
     for key, name in naming.items():
         values = cx.offered(key)
         if values:
             out[name] = values
-            used.update(k for k in cx.offers if k == cx.bases_of[key] or k.endswith("." + cx.bases_of[key]))
+            used.update(
+                k for k in cx.offers if k == cx.bases_of[key] or k.endswith("." + cx.bases_of[key])
+            )
     unknown = [k for k in cx.offers if k not in used]
     if unknown:
         span = cx.facts.spans.get(f"offer.{unknown[0]}")
         message = f"`offer:` names `{unknown[0]}`, which is no variable of the selection that depends on an input"
         hint = did_you_mean(unknown[0], sorted({cx.bases_of[k] for k in naming}))
-        raise Refused(Diagnostic("SEL911", message, span, help=hint) if span else Diagnostic("SEL911", message, help=hint))
+        raise Refused(
+            Diagnostic("SEL911", message, span, help=hint)
+            if span
+            else Diagnostic("SEL911", message, help=hint)
+        )
     return out
 
 
-def _wider(cx: Lowering, listed: list[Point], sites: dict[str, Site], naming: dict[str, str]) -> dict[str, AbsVal]:
+def _wider(
+    cx: Lowering, listed: list[Point], sites: dict[str, Site], naming: dict[str, str]
+) -> dict[str, AbsVal]:
     """Abstract values that marks must have so that pins and overwritten points stay inside them."""
     out: dict[str, AbsVal] = {}
     keys = {name: key for key, name in naming.items()}
@@ -333,7 +427,9 @@ def _wider(cx: Lowering, listed: list[Point], sites: dict[str, Site], naming: di
     for point in listed:
         for name in point.sites:
             key = keys[name]
-            together = [cx.abs(m.node) for s in point.sites for m in sites[s].marks] + [cx.abs(point.node)]
+            together = [cx.abs(m.node) for s in point.sites for m in sites[s].marks] + [
+                cx.abs(point.node)
+            ]
             out[key] = join(out[key], _joined(together)) if key in out else _joined(together)
     return {k: v for k, v in out.items() if cx.presets.get(k) != v and not _covers(cx, k, v)}
 
@@ -345,7 +441,9 @@ def _covers(cx: Lowering, key: str, value: AbsVal) -> bool:
 
 def _same(a: AbsVal, b: AbsVal) -> bool:
     if a.values is not None and b.values is not None:
-        return of_values((*a.values, *b.values)) == of_values(a.values) if a.values else not b.values
+        return (
+            of_values((*a.values, *b.values)) == of_values(a.values) if a.values else not b.values
+        )
     return (a.values is None, a.kinds, a.lo, a.hi) == (b.values is None, b.kinds, b.lo, b.hi)
 
 
@@ -356,7 +454,7 @@ def _joined(values: list[AbsVal]) -> AbsVal:
     return out
 
 
-# -- what is missing, what is too much ----------------------------------------------------------------------------
+# -- what is missing, what is too much -----------------------------------------------------------
 
 
 def _report_missing(cx: Lowering) -> None:
@@ -371,7 +469,14 @@ def _report_missing(cx: Lowering) -> None:
     cx.sink.items = [d for d in cx.sink.items if d.code != "SEL912"]
     for n, (_, (span, message)) in enumerate(items):
         last = n == len(items) - 1
-        cx.sink.add(Diagnostic("SEL912", message, span, help=f"state what is missing in a facts file:\n{paste}" if last else ""))
+        cx.sink.add(
+            Diagnostic(
+                "SEL912",
+                message,
+                span,
+                help=f"state what is missing in a facts file:\n{paste}" if last else "",
+            )
+        )
     cx.failed = True
 
 
@@ -379,30 +484,53 @@ def _discharge(cx: Lowering) -> None:
     for oid, _, span in cx.obligations:
         obj = cx.heap.base.get(oid)
         name = getattr(obj, "unknown", "") or "a module-level dict"
-        raise Refused(Diagnostic("SEL906", f"what `{name}` holds here depends on earlier calls", span,
-                                 help=f"state its content under `globals:`: {{\"{name}\": ...}}"))  # fmt: skip
+        raise Refused(
+            Diagnostic(
+                "SEL906",
+                f"what `{name}` holds here depends on earlier calls",
+                span,
+                help=f'state its content under `globals:`: {{"{name}": ...}}',
+            )
+        )
 
 
 def _report_unread(cx: Lowering, node: ast.FunctionDef) -> None:
     """A fact that nobody reads is a mistake, unless it comes from a shared layer."""
     sections: dict[str, Sequence[str]] = {
-        "facts": list(cx.facts.facts), "inputs": list(cx.facts.inputs), "tables": list(cx.facts.tables),
-        "knobs": list(cx.facts.knobs), "env": list(cx.facts.env), "functions": list(cx.facts.functions),
+        "facts": list(cx.facts.facts),
+        "inputs": list(cx.facts.inputs),
+        "tables": list(cx.facts.tables),
+        "knobs": list(cx.facts.knobs),
+        "env": list(cx.facts.env),
+        "functions": list(cx.facts.functions),
         "globals": list(cx.facts.globals),
-    }  # fmt: skip
+    }
     parameters = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
     for section, keys in sections.items():
         for key in keys:
             path = f"{section}.{key}"
             if path in cx.read or any(r.startswith(path + ".") for r in cx.read):
                 continue
-            span = cx.facts.spans.get(path) or next((s for p, s in cx.facts.spans.items() if p.startswith(path + ".")), None)
-            if span is None or span.path in cx.facts.layer_paths or section in ("env", "functions", "globals"):
+            span = cx.facts.spans.get(path) or next(
+                (s for p, s in cx.facts.spans.items() if p.startswith(path + ".")), None
+            )
+            if (
+                span is None
+                or span.path in cx.facts.layer_paths
+                or section in ("env", "functions", "globals")
+            ):
                 continue
             if section == "knobs" and key in cx.facts.inputs:
                 continue
-            cx.sink.add(Diagnostic("SEL913", f"`{key}` is neither a parameter nor read", span,
-                                   help=did_you_mean(key, parameters) or f"remove it, or check its spelling; the parameters are: {', '.join(parameters)}"))  # fmt: skip
+            cx.sink.add(
+                Diagnostic(
+                    "SEL913",
+                    f"`{key}` is neither a parameter nor read",
+                    span,
+                    help=did_you_mean(key, parameters)
+                    or f"remove it, or check its spelling; the parameters are: {', '.join(parameters)}",
+                )
+            )
     if cx.sink.has_errors:
         raise Refused
 
@@ -410,4 +538,3 @@ def _report_unread(cx: Lowering, node: ast.FunctionDef) -> None:
 def _read_facts(cx: Lowering) -> dict[str, object]:
     top = {r.split(".")[1] for r in cx.read if r.startswith("facts.")}
     return {k: v for k, v in cx.facts.facts.items() if k in top}
-

@@ -20,12 +20,22 @@ from selc.ir.op import Op
 from selc.ir.value import Symbol
 
 
-def flatten(cx: Lowering, st: State, value: V, prefix: str, whole: frozenset[str], e: ast.AST) -> dict[str, Node]:
+def flatten(
+    cx: Lowering, st: State, value: V, prefix: str, whole: frozenset[str], e: ast.AST
+) -> dict[str, Node]:
     """Every field of a returned value, by name; a field that may be absent is null there."""
     name = prefix or "result"
     if isinstance(value, (Cls, Func)):
-        return {name: cx.graph.const(Symbol("class" if isinstance(value, Cls) else "function", value.qualname))}
-    if name in whole and not isinstance(value, Node) and (prefix or not _has_field(cx, st, value, name, e)):
+        return {
+            name: cx.graph.const(
+                Symbol("class" if isinstance(value, Cls) else "function", value.qualname)
+            )
+        }
+    if (
+        name in whole
+        and not isinstance(value, Node)
+        and (prefix or not _has_field(cx, st, value, name, e))
+    ):
         if isinstance(value, Choice):
             a, b = (flatten(cx, st, v, prefix, whole, e)[name] for v in (value.then, value.other))
             return {name: cx.graph.select(value.cond, a, b)}
@@ -36,12 +46,20 @@ def flatten(cx: Lowering, st: State, value: V, prefix: str, whole: frozenset[str
         a = flatten(cx, st, value.then, prefix, whole, e)
         b = flatten(cx, st, value.other, prefix, whole, e)
         for mine, theirs in ((a, b), (b, a)):
-            if list(mine) == [name] and theirs.keys() - mine.keys() and cx.known(mine[name]) == (None,):
+            if (
+                list(mine) == [name]
+                and theirs.keys() - mine.keys()
+                and cx.known(mine[name]) == (None,)
+            ):
                 del mine[name]  # None: the fields are null there
-        return {k: cx.graph.select(value.cond, a.get(k, cx.none), b.get(k, cx.none)) for k in {**a, **b}}
+        return {
+            k: cx.graph.select(value.cond, a.get(k, cx.none), b.get(k, cx.none)) for k in {**a, **b}
+        }
     parts: list[tuple[str, V]] = []
     if isinstance(value, Tup):
-        names = [_joined(prefix, f) for f in value.fields] or [f"{prefix}[{i}]" for i in range(len(value.items))]
+        names = [_joined(prefix, f) for f in value.fields] or [
+            f"{prefix}[{i}]" for i in range(len(value.items))
+        ]
         parts = list(zip(names, value.items, strict=True))
     elif isinstance(value, Ref):
         obj = cx.obj(st, value, e)
@@ -53,16 +71,24 @@ def flatten(cx: Lowering, st: State, value: V, prefix: str, whole: frozenset[str
                 name = _joined(prefix, str(key))
                 if cx.known_bool(entry.present) is not True:
                     inner = flatten(cx, st, entry.value, name, whole, e)
-                    parts.extend((n, cx.graph.select(entry.present, v, cx.none)) for n, v in inner.items())
+                    parts.extend(
+                        (n, cx.graph.select(entry.present, v, cx.none)) for n, v in inner.items()
+                    )
                 else:
                     parts.append((name, entry.value))
     else:
         expr.needed(cx, e, value)
-        cx.refuse(e, "SEL905", f"{expr.describe(cx, st, value)} is returned as a choice",
-                  help="return numbers, strings, bools, None, or records of them")  # fmt: skip
+        cx.refuse(
+            e,
+            "SEL905",
+            f"{expr.describe(cx, st, value)} is returned as a choice",
+            help="return numbers, strings, bools, None, or records of them",
+        )
     out: dict[str, Node] = {}
     for name, part in parts:
-        out.update({name: part} if isinstance(part, Node) else flatten(cx, st, part, name, whole, e))
+        out.update(
+            {name: part} if isinstance(part, Node) else flatten(cx, st, part, name, whole, e)
+        )
     return out
 
 
@@ -78,7 +104,13 @@ def _has_field(cx: Lowering, st: State, value: V, name: str, e: ast.AST) -> bool
         return _has_field(cx, st, value.then, name, e) or _has_field(cx, st, value.other, name, e)
     if isinstance(value, Ref):
         obj = cx.obj(st, value, e)
-        return name in (obj.entries if isinstance(obj, DictObj) else obj.fields if isinstance(obj, InstObj) else ())
+        return name in (
+            obj.entries
+            if isinstance(obj, DictObj)
+            else obj.fields
+            if isinstance(obj, InstObj)
+            else ()
+        )
     return isinstance(value, Tup) and name in value.fields
 
 
@@ -94,26 +126,47 @@ def _joined(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
 
 
-def mirror(cx: Lowering, st: State, value: V, prefix: str, points: dict[str, Node], e: ast.AST) -> V:
+def mirror(
+    cx: Lowering, st: State, value: V, prefix: str, points: dict[str, Node], e: ast.AST
+) -> V:
     """The returned value as guards in facts files see it: every leaf is a read of its point."""
     if (prefix or "result") in points:
         name = prefix or "result"
         node = points[name]
         if isinstance(value, Tup):
-            items = [cx.graph.fold(Op.INDEX, _read(cx, name, node), cx.graph.const(i)) for i in range(len(value.items))]
+            items = [
+                cx.graph.fold(Op.INDEX, _read(cx, name, node), cx.graph.const(i))
+                for i in range(len(value.items))
+            ]
             return Tup(tuple(items), value.fields)
         return _read(cx, name, node)
     if isinstance(value, Choice):
-        return Choice(value.cond, mirror(cx, st, value.then, prefix, points, e), mirror(cx, st, value.other, prefix, points, e))
+        return Choice(
+            value.cond,
+            mirror(cx, st, value.then, prefix, points, e),
+            mirror(cx, st, value.other, prefix, points, e),
+        )
     if isinstance(value, Tup):
-        names = [_joined(prefix, f) for f in value.fields] or [f"{prefix}[{i}]" for i in range(len(value.items))]
-        return Tup(tuple(mirror(cx, st, v, n, points, e) for n, v in zip(names, value.items, strict=True)), value.fields)
+        names = [_joined(prefix, f) for f in value.fields] or [
+            f"{prefix}[{i}]" for i in range(len(value.items))
+        ]
+        return Tup(
+            tuple(mirror(cx, st, v, n, points, e) for n, v in zip(names, value.items, strict=True)),
+            value.fields,
+        )
     if isinstance(value, Ref):
         obj = cx.obj(st, value, e)
         if isinstance(obj, ListObj):
-            return Tup(tuple(mirror(cx, st, v, f"{prefix}[{i}]", points, e) for i, v in enumerate(obj.items)))
+            return Tup(
+                tuple(
+                    mirror(cx, st, v, f"{prefix}[{i}]", points, e) for i, v in enumerate(obj.items)
+                )
+            )
         entries = obj.entries if isinstance(obj, DictObj) else obj.fields
-        out = {k: Entry(x.present, mirror(cx, st, x.value, _joined(prefix, str(k)), points, e)) for k, x in entries.items()}
+        out = {
+            k: Entry(x.present, mirror(cx, st, x.value, _joined(prefix, str(k)), points, e))
+            for k, x in entries.items()
+        }
         return cx.heap.new(None, DictObj(out, frozen=FROM_FACTS))
     return value
 
@@ -122,18 +175,30 @@ def _read(cx: Lowering, name: str, node: Node) -> Node:
     return cx.graph.add(Op.MARK, node, attr=("result", name))
 
 
-# -- roles ------------------------------------------------------------------------------------------------------
+# -- roles ---------------------------------------------------------------------------------------
 
 
 def roles(cx: Lowering, names: list[str], annotated: dict[str, str]) -> dict[str, str]:
     """The role of every point: the facts' word, then the annotation's, then `bits`."""
     stated = cx.facts.returns
-    unknown = [k for k in stated if k != "*" and not any(n == k or n.startswith((k + ".", k + "[")) for n in names)]
+    unknown = [
+        k
+        for k in stated
+        if k != "*" and not any(n == k or n.startswith((k + ".", k + "[")) for n in names)
+    ]
     if unknown:
         span = cx.facts.spans.get(f"selection.returns.{unknown[0]}")
         message = f"`returns` names `{unknown[0]}`, which the function does not return"
-        diagnostic = Diagnostic("SEL911", message, help=did_you_mean(unknown[0], names) or f"it returns: {', '.join(names)}")
-        raise Refused(diagnostic if span is None else Diagnostic("SEL911", message, span, help=diagnostic.help))
+        diagnostic = Diagnostic(
+            "SEL911",
+            message,
+            help=did_you_mean(unknown[0], names) or f"it returns: {', '.join(names)}",
+        )
+        raise Refused(
+            diagnostic
+            if span is None
+            else Diagnostic("SEL911", message, span, help=diagnostic.help)
+        )
     out: dict[str, str] = {}
     for name in names:
         for table in (stated, annotated):
@@ -149,12 +214,18 @@ def roles(cx: Lowering, names: list[str], annotated: dict[str, str]) -> dict[str
 def _longest(table: dict[str, str], name: str) -> str:
     best = ""
     for key in table:
-        if key != "*" and len(key) > len(best) and (name == key or name.startswith((key + ".", key + "["))):
+        if (
+            key != "*"
+            and len(key) > len(best)
+            and (name == key or name.startswith((key + ".", key + "[")))
+        ):
             best = key
     return table.get(best, "") if best else ""
 
 
-def annotated_roles(cx: Lowering, st: State, e: ast.expr | None, resolve: Callable[[ast.expr], V], prefix: str = "") -> dict[str, str]:
+def annotated_roles(
+    cx: Lowering, st: State, e: ast.expr | None, resolve: Callable[[ast.expr], V], prefix: str = ""
+) -> dict[str, str]:
     """Roles written as `Bits[...]`, `Neutral[...]`, `Aux[...]` on fields of the returned record."""
     _, role, inner = annotation(e)
     if role:
@@ -171,14 +242,18 @@ def annotated_roles(cx: Lowering, st: State, e: ast.expr | None, resolve: Callab
     out: dict[str, str] = {}
     for item in cls.node.body:
         if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-            out.update(annotated_roles(cx, st, item.annotation, resolve, _joined(prefix, item.target.id)))
+            out.update(
+                annotated_roles(cx, st, item.annotation, resolve, _joined(prefix, item.target.id))
+            )
     return out
 
 
-# -- the sites that points name -----------------------------------------------------------------------------------
+# -- the sites that points name ------------------------------------------------------------------
 
 
-def named_sites(cx: Lowering, st: State, node: ast.FunctionDef, layout: Plan) -> dict[str, set[str]]:
+def named_sites(
+    cx: Lowering, st: State, node: ast.FunctionDef, layout: Plan
+) -> dict[str, set[str]]:
     """For each point, the variables (`x`) and record fields (`r.f`) that `return` statements name."""
     out: dict[str, set[str]] = {}
     definitions = _single_definitions(node)
@@ -191,15 +266,25 @@ def named_sites(cx: Lowering, st: State, node: ast.FunctionDef, layout: Plan) ->
 def _single_definitions(node: ast.FunctionDef) -> dict[str, ast.expr]:
     found: dict[str, list[ast.expr]] = {}
     for statement in _own_statements(node.body):
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+        if (
+            isinstance(statement, ast.Assign)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ast.Name)
+        ):
             found.setdefault(statement.targets[0].id, []).append(statement.value)
     return {k: v[0] for k, v in found.items() if len(v) == 1}
 
 
 def _name(
-    cx: Lowering, st: State, e: ast.expr, prefix: str, out: dict[str, set[str]], layout: Plan,
-    definitions: dict[str, ast.expr], depth: int,
-) -> None:  # fmt: skip
+    cx: Lowering,
+    st: State,
+    e: ast.expr,
+    prefix: str,
+    out: dict[str, set[str]],
+    layout: Plan,
+    definitions: dict[str, ast.expr],
+    depth: int,
+) -> None:
     if depth > 16:
         return
     if isinstance(e, ast.IfExp):
@@ -215,7 +300,16 @@ def _name(
     elif isinstance(e, ast.Dict):
         for key, value in zip(e.keys, e.values, strict=True):
             if isinstance(key, ast.Constant):
-                _name(cx, st, value, _joined(prefix, str(key.value)), out, layout, definitions, depth + 1)
+                _name(
+                    cx,
+                    st,
+                    value,
+                    _joined(prefix, str(key.value)),
+                    out,
+                    layout,
+                    definitions,
+                    depth + 1,
+                )
     elif isinstance(e, (ast.Tuple, ast.List)):
         for i, value in enumerate(e.elts):
             _name(cx, st, value, f"{prefix}[{i}]", out, layout, definitions, depth + 1)
@@ -224,7 +318,11 @@ def _name(
         if isinstance(e.func, ast.Name):
             cls: V | None = None
             with suppress(Refused), cx.tentative():
-                cls = access.names.module_value(cx, st, cx.entry_module, e.func.id, e) if cx.entry_module else None
+                cls = (
+                    access.names.module_value(cx, st, cx.entry_module, e.func.id, e)
+                    if cx.entry_module
+                    else None
+                )
             if isinstance(cls, Cls):
                 fields = [f[0] for f in calls.class_fields(cls)]
             elif e.func.id != "dict":
@@ -233,7 +331,16 @@ def _name(
             _name(cx, st, value, _joined(prefix, name), out, layout, definitions, depth + 1)
         for keyword in e.keywords:
             if keyword.arg is not None:
-                _name(cx, st, keyword.value, _joined(prefix, keyword.arg), out, layout, definitions, depth + 1)
+                _name(
+                    cx,
+                    st,
+                    keyword.value,
+                    _joined(prefix, keyword.arg),
+                    out,
+                    layout,
+                    definitions,
+                    depth + 1,
+                )
 
 
 __all__ = ["annotated_roles", "flatten", "mirror", "named_sites", "roles"]

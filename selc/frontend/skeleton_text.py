@@ -26,10 +26,19 @@ BATCH: Final = re.compile(
 
 _TENSOR_ATTRIBUTES: Final = frozenset(
     {
-        "shape", "dtype", "device", "numel", "element_size", "nbytes", "stride", "is_contiguous",
-        "dim", "ndim", "size",
+        "shape",
+        "dtype",
+        "device",
+        "numel",
+        "element_size",
+        "nbytes",
+        "stride",
+        "is_contiguous",
+        "dim",
+        "ndim",
+        "size",
     }
-)  # fmt: skip
+)
 _RESERVED: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n", "~"})
 
 
@@ -54,7 +63,7 @@ class Found:
     """Attributes read of what a call returns, by callee."""
 
 
-# -- parameters -----------------------------------------------------------------------------------
+# -- parameters ----------------------------------------------------------------------------------
 
 Resolve = Callable[[ast.expr], "Cls | None"]
 Members = Callable[["Cls"], "list[str] | None"]
@@ -139,7 +148,7 @@ class _Parameter:
         called = {a.partition("(")[0] for a in found.answers}
         methods = {
             ast.unparse(n.func) for n in ast.walk(self.node) if isinstance(n, ast.Call)
-        } | called  # fmt: skip
+        } | called
         chains = [c.removeprefix(head) for c in found.read if c.startswith(head)]
         chains = [c for c in chains if head + c not in methods]
         return list(dict.fromkeys(c.partition(".")[0] for c in chains))
@@ -218,7 +227,7 @@ def _guess(name: str, annotation: str) -> str:
     return "null"
 
 
-# -- text -----------------------------------------------------------------------------------------
+# -- text ----------------------------------------------------------------------------------------
 
 
 def written(found: Found, module: ModuleSource, func: Func) -> str:
@@ -251,13 +260,19 @@ def written(found: Found, module: ModuleSource, func: Func) -> str:
     lines += _section("inputs", found.inputs, {}, kinds, "")
     lines += _section("facts", facts, found.optional, "known before serving", "have defaults")
     lines += _section(
-        "tensors", found.tensors, found.optional_tensors,
-        "sizes may be inputs, facts or arithmetic", "have defaults",
-    )  # fmt: skip
+        "tensors",
+        found.tensors,
+        found.optional_tensors,
+        "sizes may be inputs, facts or arithmetic",
+        "have defaults",
+    )
     lines += _section(
-        "functions", found.functions, found.overrides,
-        "what these return in your deployment", "followed in source; state one to stand for it",
-    )  # fmt: skip
+        "functions",
+        found.functions,
+        found.overrides,
+        "what these return in your deployment",
+        "followed in source; state one to stand for it",
+    )
     lines += _section("env", found.env, {}, "environment variables; null is unset", "")
     lines += _section("globals", found.globals, {}, "names that selc cannot follow", "")
     return "\n".join(lines) + "\n"

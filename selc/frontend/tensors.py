@@ -24,7 +24,14 @@ TENSOR: Final = "tensor"
 DEVICE: Final = "device"
 
 
-def tensor(cx: Lowering, st: State | None, shape: Sequence[Node], dtype: Node, device: V, strides: Sequence[Node] | None) -> Ref:
+def tensor(
+    cx: Lowering,
+    st: State | None,
+    shape: Sequence[Node],
+    dtype: Node,
+    device: V,
+    strides: Sequence[Node] | None,
+) -> Ref:
     """A tensor of known shape; `strides` None means contiguous."""
     fields: dict[str, Entry] = {
         "shape": Entry(cx.true, Tup(tuple(shape), size=True)),
@@ -68,13 +75,24 @@ def declared(cx: Lowering, st: State, name: str, decl: TensorDecl, scope: dict[s
     cx.span_override = decl.span
     try:
         shape = [_size(cx, st, s, decl, scope) for s in decl.shape]
-        strides = None if decl.strides is None else [_size(cx, st, s, decl, scope) for s in decl.strides]
+        strides = (
+            None if decl.strides is None else [_size(cx, st, s, decl, scope) for s in decl.strides]
+        )
     finally:
         cx.span_override = None
     dtype = literals.dtype(decl.dtype.removeprefix("torch."))
     if dtype is None:
-        raise Refused(Diagnostic("SEL911", f"`{decl.dtype}` is no torch dtype", decl.span, help=f"the tensor `{name}` needs one, such as torch.bfloat16"))
-    return tensor(cx, None, shape, cx.graph.const(dtype), device_of(cx, decl.device or "cuda"), strides)
+        raise Refused(
+            Diagnostic(
+                "SEL911",
+                f"`{decl.dtype}` is no torch dtype",
+                decl.span,
+                help=f"the tensor `{name}` needs one, such as torch.bfloat16",
+            )
+        )
+    return tensor(
+        cx, None, shape, cx.graph.const(dtype), device_of(cx, decl.device or "cuda"), strides
+    )
 
 
 def _size(cx: Lowering, st: State, size: object, decl: TensorDecl, scope: dict[str, V]) -> Node:
@@ -88,8 +106,14 @@ def _size(cx: Lowering, st: State, size: object, decl: TensorDecl, scope: dict[s
         cx.read.add(f"facts.{name}")
         cx.read.add(f"inputs.{name}")
         if name not in scope:
-            raise Refused(Diagnostic("SEL911", f"the size `{size}` reads `{name}`, which is neither an input nor a fact", decl.span,
-                                     help=f"declare `{name}` under `inputs:` or `facts:`"))  # fmt: skip
+            raise Refused(
+                Diagnostic(
+                    "SEL911",
+                    f"the size `{size}` reads `{name}`, which is neither an input nor a fact",
+                    decl.span,
+                    help=f"declare `{name}` under `inputs:` or `facts:`",
+                )
+            )
     frame_scope = cx.frame.scope
     old = st.scopes.get(frame_scope)
     st.scopes[frame_scope] = dict(scope)
@@ -115,7 +139,9 @@ def is_opaque(cx: Lowering, st: State, value: V) -> bool:
     return isinstance(value, (Opaque, External)) or is_tensor(cx, st, value)
 
 
-def parts(cx: Lowering, st: State, ref: Ref) -> tuple[tuple[Node, ...], Node, V, tuple[Node, ...] | None]:
+def parts(
+    cx: Lowering, st: State, ref: Ref
+) -> tuple[tuple[Node, ...], Node, V, tuple[Node, ...] | None]:
     """Shape, dtype, device and strides of a tensor."""
     obj = cx.heap.get(st, ref)
     assert isinstance(obj, InstObj)
@@ -124,7 +150,9 @@ def parts(cx: Lowering, st: State, ref: Ref) -> tuple[tuple[Node, ...], Node, V,
     assert isinstance(dtype, Node)
     strides = obj.fields["strides"].value if "strides" in obj.fields else None
     sizes = tuple(n for n in shape.items if isinstance(n, Node))
-    known = tuple(n for n in strides.items if isinstance(n, Node)) if isinstance(strides, Tup) else None
+    known = (
+        tuple(n for n in strides.items if isinstance(n, Node)) if isinstance(strides, Tup) else None
+    )
     return sizes, dtype, obj.fields["device"].value, known
 
 
@@ -156,7 +184,13 @@ def attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str) -> V:
     if name in ("is_cuda", "is_cpu"):
         obj = cx.heap.get(st, device) if isinstance(device, Ref) else None
         if isinstance(obj, InstObj):
-            return cx.op(st, e, Op.EQ, expr.as_node(cx, st, obj.fields["type"].value, e), cx.graph.const(name[3:]))
+            return cx.op(
+                st,
+                e,
+                Op.EQ,
+                expr.as_node(cx, st, obj.fields["type"].value, e),
+                cx.graph.const(name[3:]),
+            )
         return Opaque(snippet(e), made=True)
     size = item_size(cx, dtype)
     if name == "itemsize" and size is not None:
@@ -175,18 +209,30 @@ def contiguous_strides(cx: Lowering, shape: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(product(cx, shape[i + 1 :]) for i in range(len(shape)))
 
 
-def method(cx: Lowering, st: State, e: ast.Call, ref: Ref, name: str, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def method(
+    cx: Lowering,
+    st: State,
+    e: ast.Call,
+    ref: Ref,
+    name: str,
+    args: tuple[V, ...],
+    kwargs: dict[str, V],
+) -> V:
     """`tensor.name(...)`."""
     rule = _METHODS.get(name)
     if rule is not None:
         return rule(cx, st, e, ref, args, kwargs)
     if name in _SAME_SHAPE:
         shape, dtype, device, strides = parts(cx, st, ref)
-        return tensor(cx, st, shape, dtype, device, None if name in ("contiguous", "clone") else strides)
+        return tensor(
+            cx, st, shape, dtype, device, None if name in ("contiguous", "clone") else strides
+        )
     return Opaque(snippet(e), made=True)
 
 
-_SAME_SHAPE: Final = frozenset({"contiguous", "clone", "detach", "cuda", "zero_", "fill_", "copy_", "requires_grad_"})
+_SAME_SHAPE: Final = frozenset(
+    {"contiguous", "clone", "detach", "cuda", "zero_", "fill_", "copy_", "requires_grad_"}
+)
 
 Rule = Callable[[Lowering, State, ast.Call, Ref, tuple[V, ...], dict[str, V]], V]
 
@@ -197,12 +243,16 @@ def _axis(cx: Lowering, st: State, e: ast.Call, value: V, rank: int) -> int | No
         return None
     i = known[0]
     if not -rank <= i < rank:
-        cx.partial(st, e, cx.false, "IndexError", f"`{snippet(e)}`: the tensor has {rank} dimensions")
+        cx.partial(
+            st, e, cx.false, "IndexError", f"`{snippet(e)}`: the tensor has {rank} dimensions"
+        )
         return None
     return i % rank
 
 
-def _size_method(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _size_method(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     shape = parts(cx, st, ref)[0]
     given = args or tuple(kwargs.values())
     if not given:
@@ -211,7 +261,9 @@ def _size_method(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, 
     return Opaque(snippet(e), made=True) if axis is None else shape[axis]
 
 
-def _stride(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _stride(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     shape, _, _, strides = parts(cx, st, ref)
     known = contiguous_strides(cx, shape) if strides is None else strides
     given = args or tuple(kwargs.values())
@@ -221,20 +273,28 @@ def _stride(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...],
     return Opaque(snippet(e), made=True) if axis is None else known[axis]
 
 
-def _numel(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _numel(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     return product(cx, parts(cx, st, ref)[0])
 
 
-def _dim(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _dim(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     return cx.graph.const(len(parts(cx, st, ref)[0]))
 
 
-def _element_size(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _element_size(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     size = item_size(cx, parts(cx, st, ref)[1])
     return Opaque(snippet(e), made=True) if size is None else cx.graph.const(size)
 
 
-def _is_contiguous(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _is_contiguous(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     """Row-major; strides of dimensions of size one do not count, an empty tensor always is."""
     shape, _, _, strides = parts(cx, st, ref)
     if strides is None:
@@ -251,7 +311,9 @@ def _is_contiguous(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V
     return out
 
 
-def _is_floating_point(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _is_floating_point(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     from selc.frontend import access
 
     return access.attribute(cx, st, e, parts(cx, st, ref)[1], "is_floating_point")
@@ -265,11 +327,19 @@ def _transposed(cx: Lowering, st: State, ref: Ref, i: int, j: int) -> Ref:
     return tensor(cx, st, sizes, dtype, device, steps)
 
 
-def _t(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    return _transposed(cx, st, ref, 0, 1) if len(parts(cx, st, ref)[0]) == 2 else Opaque(snippet(e), made=True)
+def _t(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
+    return (
+        _transposed(cx, st, ref, 0, 1)
+        if len(parts(cx, st, ref)[0]) == 2
+        else Opaque(snippet(e), made=True)
+    )
 
 
-def _transpose(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _transpose(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     rank = len(parts(cx, st, ref)[0])
     axes = [_axis(cx, st, e, a, rank) for a in args]
     if len(axes) != 2 or axes[0] is None or axes[1] is None:
@@ -277,7 +347,9 @@ def _transpose(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ..
     return _transposed(cx, st, ref, axes[0], axes[1])
 
 
-def _view(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _view(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     shape, dtype, device, strides = parts(cx, st, ref)
     sizes: list[Node] = []
     given = args[0].items if len(args) == 1 and isinstance(args[0], Tup) else args
@@ -287,7 +359,13 @@ def _view(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], k
         sizes.append(a)
     known = [cx.known(s) for s in sizes]
     holes = [i for i, k in enumerate(known) if k is not None and k[0] == -1]
-    if any(k is None and (cx.abs(s).lo is None or (cx.abs(s).lo or 0) < 0) for k, s in zip(known, sizes, strict=True)) or len(holes) > 1:
+    if (
+        any(
+            k is None and (cx.abs(s).lo is None or (cx.abs(s).lo or 0) < 0)
+            for k, s in zip(known, sizes, strict=True)
+        )
+        or len(holes) > 1
+    ):
         return Opaque(snippet(e), made=True)
     total = product(cx, shape)
     if holes:
@@ -302,7 +380,10 @@ def _view(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], k
     if isinstance(whole, Node) and cx.known_bool(whole) is True:
         return tensor(cx, st, sizes, dtype, device, None)
     if isinstance(e.func, ast.Attribute) and e.func.attr == "view":
-        cx.assumptions.append(f"the strides of `{snippet(e.func.value)}` allow `{snippet(e)}` (line {cx.span(e).line})")
+        cx.assumptions.append(
+            f"the strides of `{snippet(e.func.value)}` allow `{snippet(e)}` (line "
+            f"{cx.span(e).line})"
+        )
     return Opaque(snippet(e), made=True)
 
 
@@ -311,7 +392,9 @@ def _divides(cx: Lowering, divisor: Node, total: Node) -> Node:
     return cx.graph.fold(Op.EQ, rest, cx.graph.const(0))
 
 
-def _to(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _to(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     shape, dtype, device, strides = parts(cx, st, ref)
     for a in (*args, *[v for k, v in kwargs.items() if k in ("dtype", "device")]):
         if isinstance(a, Node) and cx.abs(a).kinds == {"symbol"}:
@@ -321,7 +404,9 @@ def _to(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwa
     return tensor(cx, st, shape, dtype, device, strides)
 
 
-def _unsqueeze(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _unsqueeze(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     shape, dtype, device, strides = parts(cx, st, ref)
     axis = _axis(cx, st, e, (args or tuple(kwargs.values()))[0], len(shape) + 1)
     if axis is None or strides is not None:
@@ -329,42 +414,80 @@ def _unsqueeze(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ..
     return tensor(cx, st, [*shape[:axis], cx.graph.const(1), *shape[axis:]], dtype, device, None)
 
 
-def _flatten(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _flatten(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     shape, dtype, device, strides = parts(cx, st, ref)
     if args or kwargs or strides is not None:
         return Opaque(snippet(e), made=True)
     return tensor(cx, st, [product(cx, shape)], dtype, device, None)
 
 
-def _new(cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def _new(
+    cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     """`tensor.new_empty(size)` and its kin: the tensor's own dtype and device unless told otherwise."""
     _, dtype, device, _ = parts(cx, st, ref)
     assert isinstance(e.func, ast.Attribute)
     filled = e.func.attr == "new_full"
-    sizes = _sizes(cx, st, e, kwargs["size"] if "size" in kwargs else args[0] if filled or len(args) == 1 else Tup(args))
+    sizes = _sizes(
+        cx,
+        st,
+        e,
+        kwargs["size"] if "size" in kwargs else args[0] if filled or len(args) == 1 else Tup(args),
+    )
     own = kwargs.get("dtype", dtype)
     if sizes is None or not isinstance(own, Node):
         return Opaque(snippet(e), made=True)
-    return tensor(cx, st, sizes, dtype if own is cx.none else own, kwargs.get("device", device), None)
+    return tensor(
+        cx, st, sizes, dtype if own is cx.none else own, kwargs.get("device", device), None
+    )
 
 
 _METHODS: Final[dict[str, Rule]] = {
-    "size": _size_method, "stride": _stride, "numel": _numel, "nelement": _numel, "dim": _dim,
-    "ndimension": _dim, "element_size": _element_size, "is_contiguous": _is_contiguous, "t": _t,
-    "transpose": _transpose, "view": _view, "reshape": _view, "to": _to, "unsqueeze": _unsqueeze,
-    "flatten": _flatten, "is_floating_point": _is_floating_point, "new_empty": _new, "new_zeros": _new,
-    "new_ones": _new, "new_full": _new,
-}  # fmt: skip
+    "size": _size_method,
+    "stride": _stride,
+    "numel": _numel,
+    "nelement": _numel,
+    "dim": _dim,
+    "ndimension": _dim,
+    "element_size": _element_size,
+    "is_contiguous": _is_contiguous,
+    "t": _t,
+    "transpose": _transpose,
+    "view": _view,
+    "reshape": _view,
+    "to": _to,
+    "unsqueeze": _unsqueeze,
+    "flatten": _flatten,
+    "is_floating_point": _is_floating_point,
+    "new_empty": _new,
+    "new_zeros": _new,
+    "new_ones": _new,
+    "new_full": _new,
+}
 
 
-# -- functions that make tensors --------------------------------------------------------------------------
+# -- functions that make tensors -----------------------------------------------------------------
 
 
-ALLOCATORS: Final = frozenset({"torch.empty", "torch.zeros", "torch.ones", "torch.full", "torch.rand", "torch.randn"})
-LIKE: Final = frozenset({"torch.empty_like", "torch.zeros_like", "torch.ones_like", "torch.full_like", "torch.rand_like"})
+ALLOCATORS: Final = frozenset(
+    {"torch.empty", "torch.zeros", "torch.ones", "torch.full", "torch.rand", "torch.randn"}
+)
+LIKE: Final = frozenset(
+    {
+        "torch.empty_like",
+        "torch.zeros_like",
+        "torch.ones_like",
+        "torch.full_like",
+        "torch.rand_like",
+    }
+)
 
 
-def allocate(cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+def allocate(
+    cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
     """`torch.empty(...)` and its kin."""
     dtype = kwargs.get("dtype")
     if name in LIKE:
@@ -372,9 +495,18 @@ def allocate(cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...
         if not isinstance(source, Ref) or not is_tensor(cx, st, source):
             return Opaque(snippet(e), made=True)
         shape, own, device, _ = parts(cx, st, source)
-        return tensor(cx, st, shape, dtype if isinstance(dtype, Node) else own, kwargs.get("device", device), None)
+        return tensor(
+            cx,
+            st,
+            shape,
+            dtype if isinstance(dtype, Node) else own,
+            kwargs.get("device", device),
+            None,
+        )
     single = name == "torch.full" or len(args) == 1
-    sizes = _sizes(cx, st, e, kwargs["size"] if "size" in kwargs else args[0] if args and single else Tup(args))
+    sizes = _sizes(
+        cx, st, e, kwargs["size"] if "size" in kwargs else args[0] if args and single else Tup(args)
+    )
     if sizes is None or not isinstance(dtype, Node) or dtype is cx.none:
         return Opaque(snippet(e), made=True)
     return tensor(cx, st, sizes, dtype, kwargs.get("device", Opaque("device", made=True)), None)

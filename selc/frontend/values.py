@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import TYPE_CHECKING, TypeAlias
 
 from selc.ir.graph import Node
 from selc.ir.op import Op
@@ -184,10 +184,27 @@ class Mask:
     other: Node
 
 
-V: TypeAlias = Union[
-    Node, Tup, Ref, Func, Cls, Bound, Super, Method, Partial, ModuleV, External, FileV, Choice, Raised,
-    Unbound, Poison, Opaque, Seq, Mask,
-]  # fmt: skip
+V: TypeAlias = (
+    Node
+    | Tup
+    | Ref
+    | Func
+    | Cls
+    | Bound
+    | Super
+    | Method
+    | Partial
+    | ModuleV
+    | External
+    | FileV
+    | Choice
+    | Raised
+    | Unbound
+    | Poison
+    | Opaque
+    | Seq
+    | Mask
+)
 
 
 @dataclass(frozen=True, slots=True)
