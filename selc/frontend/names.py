@@ -272,8 +272,14 @@ def exported(cx: Lowering, module: ModuleSource, name: str) -> bool:
     listed: set[object] = set()
     for statement in [n for s in segments for n in module.parse(s)]:
         value = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign)) else None
-        if not isinstance(value, (ast.List, ast.Tuple)) or not all(isinstance(x, ast.Constant) for x in value.elts):
-            cx.refuse(statement, "SEL901", f"which names `{module.module_name}` exports is computed: `__all__` is no list of strings")
+        if not isinstance(value, (ast.List, ast.Tuple)) or not all(
+            isinstance(x, ast.Constant) for x in value.elts
+        ):
+            cx.refuse(
+                statement,
+                "SEL901",
+                f"which names `{module.module_name}` exports is computed: `__all__` is no list of strings",
+            )
         listed |= {x.value for x in value.elts if isinstance(x, ast.Constant)}
     return name in listed
 

@@ -33,7 +33,7 @@ from tests.engines.stubs import (
     value_of,
 )
 
-MEMBER = re.compile(r"[A-Z]\w*(\.\w+)+")
+MEMBER = re.compile(r"([a-z_]\w*\.)*[A-Z]\w*(\.\w+)+")
 
 
 @cache
@@ -281,6 +281,10 @@ class Engine:
         if not MEMBER.fullmatch(text):
             return None
         head, *rest = text.split(".")
+        if head.islower():
+            parts = text.split(".")
+            end = next((i for i in range(len(parts), 0, -1) if corpus_file(self.corpus, ".".join(parts[:i])) is not None), 0)
+            return self.enum_member(Member(".".join(parts[:-1]), parts[-1])) if end else None
         stated = [str(o.get("class")).rpartition(":")[0] for o in (self.doc.get("objects") or {}).values()]
         for place in (self.entry, *stated):
             try:

@@ -33,7 +33,9 @@ TYPES: Final[dict[str, type | None]] = {
 }  # fmt: skip
 DOMAIN_KEYS: Final = ("type", "range", "multiple_of", "values", "length", "element")
 INPUT_KEYS: Final = ("kind", *DOMAIN_KEYS, "default")
-NOT_TEXT: Final = re.compile(r"(torch|triton\.language|tl)\.\w+|([a-z_]\w*\.)*[A-Z]\w*(\.[A-Z]\w*)+")
+NOT_TEXT: Final = re.compile(
+    r"(torch|triton\.language|tl)\.\w+|([a-z_]\w*\.)*[A-Z]\w*(\.[A-Z]\w*)+"
+)
 DOMAIN_HELP: Final = "give `range: [lo, hi]`, `values: [...]`, or `length` and `element`"
 
 

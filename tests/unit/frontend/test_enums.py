@@ -108,3 +108,17 @@ def test_star_imports(tmp_path: Path) -> None:
     program = lift(tmp_path, "pkg.mod:choose", facts)
     (tmp_path / "pkg/utils/common.py").write_text("def cdiv(a, b):\n    return -(a // -b)\ndef is_cuda():\n    return True\n")
     assert agree(tmp_path, program, "pkg.mod:choose", {"m": list(range(65))}) == 65
+
+
+@pytest.mark.parametrize(("exports", "lifted"), [("__all__ = ['cdiv']", True), ("__all__ = ['other']", False), ("__all__ = list(x)", False)])
+def test_star_imports_respect_all(tmp_path: Path, exports: str, lifted: bool) -> None:
+    write(tmp_path, {
+        "common.py": f"x = ['cdiv']\n{exports}\ndef cdiv(a, b):\n    return -(a // -b)\n",
+        "mod.py": "from pkg.common import *\ndef choose(m):\n    return cdiv(m, 8)\n",
+    })  # fmt: skip
+    facts = "selection: {function: 'pkg.mod:choose', returns: {result: bits}}\ninputs: {m: {kind: runtime, range: [0, 64]}}\n"
+    if lifted:
+        program = lift(tmp_path, "pkg.mod:choose", facts)
+        assert agree(tmp_path, program, "pkg.mod:choose", {"m": list(range(65))}) == 65
+    else:
+        assert refusal(tmp_path, "pkg.mod:choose", facts).startswith("SEL90")
