@@ -382,14 +382,14 @@ def attribute(cx: Lowering, st: State, e: ast.expr, node: Node, name: str) -> V 
         return Bound(own, found.cls if own.flavour == "class" else node)
     if own is not None:
         return own
-    if found.mixin in ("int", "str", "float"):
-        return Method(plain(cx, node, e), name)
-    cx.refuse(
-        e,
-        "SEL901",
-        f"`.{name}` of a member of `{found.cls.qualname}` is not supported",
-        help=f'state it: functions: {{"{snippet(e)}": ...}}',
-    )
+    if found.mixin not in ("int", "str", "float"):
+        cx.refuse(
+            e,
+            "SEL901",
+            f"`.{name}` of a member of `{found.cls.qualname}` is not supported",
+            help=f'state it: functions: {{"{snippet(e)}": ...}}',
+        )
+    return Method(plain(cx, node, e), name)
 
 
 def _lookup(cx: Lowering, e: ast.AST, node: Node, table: dict[Symbol, Value]) -> Node:

@@ -6,7 +6,7 @@ import importlib
 import itertools
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -73,7 +73,9 @@ def shown(value: Any) -> Any:
     return (type(value).__name__, value)
 
 
-def agree(folder: Path, program: Program, target: str, arguments: dict[str, list[Any]]) -> int:
+def agree(
+    folder: Path, program: Program, target: str, arguments: Mapping[str, Sequence[Any]]
+) -> int:
     """Compare the `result` on every combination of arguments; how many returned.
 
     An argument that is an Enum member is given to the graph as its symbol.
@@ -86,7 +88,9 @@ def agree(folder: Path, program: Program, target: str, arguments: dict[str, list
             function = getattr(function, part)
         for values in itertools.product(*arguments.values()):
             call = dict(zip(arguments, values, strict=True))
-            given = {k: _symbol(program, k, v) for k, v in call.items() if k in program.graph.inputs}
+            given = {
+                k: _symbol(program, k, v) for k, v in call.items() if k in program.graph.inputs
+            }
             got = run_program(program, given)
             try:
                 want = function(**{k: _member(v) for k, v in call.items()})

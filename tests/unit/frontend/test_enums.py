@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,15 +78,30 @@ BODIES = {
 def test_members_behave_as_in_python(tmp_path: Path, body: str) -> None:
     write(tmp_path, {"mod.py": MODES + f"\ndef choose(m, mode):\n    return {body}\n"})
     program = lift(tmp_path, "pkg.mod:choose", FACTS)
-    arguments = {"m": list(range(10)), "mode": ["pkg.mod:Mode.NULL", "pkg.mod:Mode.EXTEND", "pkg.mod:Mode.DECODE"]}
+    arguments: dict[str, list[Any]] = {
+        "m": list(range(10)),
+        "mode": ["pkg.mod:Mode.NULL", "pkg.mod:Mode.EXTEND", "pkg.mod:Mode.DECODE"],
+    }
     assert agree(tmp_path, program, "pkg.mod:choose", arguments)
 
 
 def test_self_is_a_member(tmp_path: Path) -> None:
     write(tmp_path, {"mod.py": MODES})
-    facts = "selection: {function: 'pkg.mod:Algo.resolve', returns: {result: bits}}\nfacts: {self: Algo.ONE}\ninputs: {big: {kind: runtime, type: bool}}\n"
+    facts = """
+    selection: {function: "pkg.mod:Algo.resolve", returns: {result: bits}}
+    facts: {self: Algo.ONE}
+    inputs: {big: {kind: runtime, type: bool}}
+    """
     program = lift(tmp_path, "pkg.mod:Algo.resolve", facts)
-    assert agree(tmp_path, program, "pkg.mod:Algo.resolve", {"self": ["pkg.mod:Algo.ONE"], "big": [False, True]}) == 2
+    assert (
+        agree(
+            tmp_path,
+            program,
+            "pkg.mod:Algo.resolve",
+            {"self": ["pkg.mod:Algo.ONE"], "big": [False, True]},
+        )
+        == 2
+    )
 
 
 def test_wrong_member_of_a_module_is_refused(tmp_path: Path) -> None:
@@ -94,11 +110,16 @@ def test_wrong_member_of_a_module_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, "pkg.mod:choose", facts).startswith("SEL911")
 
 
+CDIV = "def cdiv(a, b):\n    return -(a // -b)\n"
+
+
 def test_star_imports(tmp_path: Path) -> None:
     write(tmp_path, {
         "utils/__init__.py": "from pkg.utils.common import *\n",
-        "utils/common.py": "def cdiv(a, b):\n    return -(a // -b)\ndef _hidden():\n    return 1\ndef is_cuda():\n    raise OSError\n",
-        "mod.py": "from pkg.utils import cdiv, is_cuda\n_on = is_cuda()\ndef choose(m):\n    return cdiv(m, 8) if _on else 0\n",
+        "utils/common.py": CDIV + "def is_cuda():\n    raise OSError\n",
+        "mod.py": "from pkg.utils import cdiv, is_cuda\n"
+        "_on = is_cuda()\n"
+        "def choose(m):\n    return cdiv(m, 8) if _on else 0\n",
     })  # fmt: skip
     facts = """
     selection: {function: "pkg.mod:choose", returns: {result: bits}}
@@ -106,17 +127,23 @@ def test_star_imports(tmp_path: Path) -> None:
     functions: {"pkg.utils.common.is_cuda": true}
     """
     program = lift(tmp_path, "pkg.mod:choose", facts)
-    (tmp_path / "pkg/utils/common.py").write_text("def cdiv(a, b):\n    return -(a // -b)\ndef is_cuda():\n    return True\n")
+    (tmp_path / "pkg/utils/common.py").write_text(CDIV + "def is_cuda():\n    return True\n")
     assert agree(tmp_path, program, "pkg.mod:choose", {"m": list(range(65))}) == 65
 
 
-@pytest.mark.parametrize(("exports", "lifted"), [("__all__ = ['cdiv']", True), ("__all__ = ['other']", False), ("__all__ = list(x)", False)])
+@pytest.mark.parametrize(
+    ("exports", "lifted"),
+    [("__all__ = ['cdiv']", True), ("__all__ = ['other']", False), ("__all__ = list(x)", False)],
+)
 def test_star_imports_respect_all(tmp_path: Path, exports: str, lifted: bool) -> None:
     write(tmp_path, {
         "common.py": f"x = ['cdiv']\n{exports}\ndef cdiv(a, b):\n    return -(a // -b)\n",
         "mod.py": "from pkg.common import *\ndef choose(m):\n    return cdiv(m, 8)\n",
     })  # fmt: skip
-    facts = "selection: {function: 'pkg.mod:choose', returns: {result: bits}}\ninputs: {m: {kind: runtime, range: [0, 64]}}\n"
+    facts = """
+    selection: {function: "pkg.mod:choose", returns: {result: bits}}
+    inputs: {m: {kind: runtime, range: [0, 64]}}
+    """
     if lifted:
         program = lift(tmp_path, "pkg.mod:choose", facts)
         assert agree(tmp_path, program, "pkg.mod:choose", {"m": list(range(65))}) == 65

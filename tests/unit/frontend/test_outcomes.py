@@ -1,8 +1,9 @@
-"""Slices, imports and facts whose outcome is known although an input decides, or nothing is imported."""
+"""Outcomes that are known: slices by few values, imports that fail, facts in other quotes."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.unit.frontend.lifting import agree, lift, refusal, write
 
@@ -13,17 +14,29 @@ inputs: {m: {kind: runtime, range: [0, 9]}}
 
 
 def test_slice_bounds_of_few_values(tmp_path: Path) -> None:
-    write(tmp_path, {"mod.py": "def choose(m):\n    k = 0 if m < 3 else 2 if m < 6 else -1\n    return sum([1, 20, 300][:k]) + len('abcd'[k:])\n"})
+    text = """
+    def choose(m):
+        k = 0 if m < 3 else 2 if m < 6 else -1
+        return sum([1, 20, 300][:k]) + len('abcd'[k:])
+    """
+    write(tmp_path, {"mod.py": text})
     program = lift(tmp_path, "pkg.mod:choose", FACTS)
     assert agree(tmp_path, program, "pkg.mod:choose", {"m": list(range(10))}) == 10
 
 
 def test_slice_of_an_input_that_may_be_none(tmp_path: Path) -> None:
-    write(tmp_path, {"mod.py": "def choose(m, lens):\n    if lens is None:\n        return m\n    return sum(lens[: m // 4])\n"})
-    facts = FACTS + "  lens: {kind: runtime, values: [null, [1, 2, 3], [10, 20]]}\n".replace("  lens", "  lens")
-    facts = facts.replace("inputs: {m: {kind: runtime, range: [0, 9]}}\n", "inputs:\n  m: {kind: runtime, range: [0, 9]}\n")
+    text = """
+    def choose(m, lens):
+        if lens is None:
+            return m
+        return sum(lens[: m // 4])
+    """
+    write(tmp_path, {"mod.py": text})
+    facts = FACTS.replace(
+        "inputs: {", "inputs: {lens: {kind: runtime, values: [null, [1, 2, 3], [10, 20]]}, "
+    )
     program = lift(tmp_path, "pkg.mod:choose", facts)
-    arguments = {"m": list(range(10)), "lens": [None, (1, 2, 3), (10, 20)]}
+    arguments: dict[str, list[Any]] = {"m": list(range(10)), "lens": [None, (1, 2, 3), (10, 20)]}
     assert agree(tmp_path, program, "pkg.mod:choose", arguments) == 30
 
 
@@ -52,7 +65,13 @@ def test_modules_that_cannot_be_imported(tmp_path: Path) -> None:
 
 
 def test_facts_about_calls_in_other_quotes(tmp_path: Path) -> None:
-    write(tmp_path, {"mod.py": 'class A:\n    pass\ndef choose(m, a=None):\n    return m if hasattr(a, "x") else -m\n'})
+    text = """
+    class A:
+        pass
+    def choose(m, a=None):
+        return m if hasattr(a, "x") else -m
+    """
+    write(tmp_path, {"mod.py": text})
     facts = FACTS + "objects: {a: {class: 'pkg.mod:A'}}\nfunctions: {'hasattr(a, \"x\")': false}\n"
     program = lift(tmp_path, "pkg.mod:choose", facts)
     assert agree(tmp_path, program, "pkg.mod:choose", {"m": list(range(10))}) == 10
