@@ -74,7 +74,7 @@ ROW = "it is a row of a table"
 NUMBER_METHODS = frozenset({"bit_length", "is_integer", "item"})
 
 
-def attribute(cx: Lowering, st: State, e: ast.expr, value: V, name: str) -> V:
+def attribute(cx: Lowering, st: State, e: ast.expr, value: V, name: str) -> V:  # noqa: C901  # one case per kind
     """`value.name`."""
     match value:
         case Node():
@@ -550,7 +550,7 @@ def same_key(cx: Lowering, a: V, b: V) -> bool:
     return False
 
 
-def contains(cx: Lowering, st: State, e: ast.expr, item: V, container: V) -> Node:
+def contains(cx: Lowering, st: State, e: ast.expr, item: V, container: V) -> Node:  # noqa: C901  # one case per kind
     """`item in container`."""
     if isinstance(container, Choice):
         value = expr.each(cx, st, container, lambda s, v: contains(cx, s, e, item, v))
@@ -639,7 +639,7 @@ def _sliced(
     rest: list[Node],
     bounds: list[int | None],
 ) -> V:
-    """A slice whose first bounds are known; the others are told apart by the values they can take."""
+    """A slice whose first bounds are known; the others are told apart by their values."""
     if rest:
         known = cx.known(rest[0])
         if known is None:
@@ -840,7 +840,7 @@ def store_attribute(cx: Lowering, st: State, target: ast.Attribute, value: V) ->
 def text_of(cx: Lowering, st: State, e: ast.AST, value: V) -> Node:
     """`str(value)` as a node."""
     if isinstance(value, Ref):
-        items = [n for n in flat_nodes(value, cx, st)]
+        items = list(flat_nodes(value, cx, st))
         obj = cx.obj(st, value, e)
         if (
             isinstance(obj, ListObj)

@@ -63,9 +63,8 @@ def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
             return tuple(
                 cx.graph.fold(Op.INDEX, value, cx.graph.const(i)) for i in range(lengths.pop())
             )
-    if isinstance(value, Cls):
-        if enums.base_of(cx, value) is not None:
-            return enums.listed(cx, value)
+    if isinstance(value, Cls) and enums.base_of(cx, value) is not None:
+        return enums.listed(cx, value)
     cx.refuse(
         e,
         "SEL901",
@@ -163,7 +162,7 @@ def _generate(
 
 
 def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, existential: bool) -> V:
-    """`any(... for ...)` and `all(...)`, evaluated lazily element by element; tests may use `if`."""
+    """`any(... for ...)` and `all(...)`, evaluated lazily; tests may use `if`."""
     done: list[Node] = []
 
     def element(s: State) -> None:
@@ -345,15 +344,11 @@ def _range(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: di
 def _range_split(cx: Lowering, st: State, e: ast.Call, nodes: list[Node]) -> V:
     for i, node in enumerate(nodes):
         if cx.known(node) is None:
-            return expr.split(
-                cx,
-                st,
-                node,
-                e,
-                lambda s, v: _range(
-                    cx, s, e, tuple([*nodes[:i], cx.graph.const(v), *nodes[i + 1 :]]), {}
-                ),
-            )
+
+            def with_value(s: State, v: object, i: int = i) -> V:
+                return _range(cx, s, e, (*nodes[:i], cx.graph.const(v), *nodes[i + 1 :]), {})
+
+            return expr.split(cx, st, node, e, with_value)
     raise AssertionError
 
 
@@ -552,7 +547,7 @@ _KINDS = {
 }
 
 
-def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Node:
+def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Node:  # noqa: C901  # one case per kind
     verdict = enums.instance(cx, value, kind) if isinstance(value, Node) else None
     if verdict is not None:
         return cx.graph.const(verdict)
@@ -578,9 +573,8 @@ def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Nod
             return cx.graph.const(name == actual)
         if isinstance(value, Node) and name in ("list", "dict", "set"):
             return cx.false
-    if kind == External("torch.Tensor"):
-        if isinstance(value, Ref) or isinstance(value, (Node, Tup)):
-            return cx.graph.const(tensors.is_tensor(cx, st, value))
+    if kind == External("torch.Tensor") and isinstance(value, (Ref, Node, Tup)):
+        return cx.graph.const(tensors.is_tensor(cx, st, value))
     if isinstance(kind, Cls):
         if isinstance(value, Ref):
             obj = cx.heap.get(st, value)
@@ -756,7 +750,7 @@ _FUNCTIONS: dict[str, Rule] = {
 # -- methods -------------------------------------------------------------------------------------
 
 
-def method(
+def method(  # noqa: C901  # one case per kind
     cx: Lowering,
     st: State,
     e: ast.expr,

@@ -43,16 +43,15 @@ from selc.ir.domain import Domain
 from selc.ir.op import Op
 
 
-def call(cx: Lowering, st: State, e: ast.Call) -> V:
+def call(cx: Lowering, st: State, e: ast.Call) -> V:  # noqa: C901  # one case per kind
     """The value of a call expression."""
     fact = names.fact_for(cx, st, e) or names.fact_for(cx, st, e.func)
     if fact is not None and fact.is_value:
         return _stated(cx, st, e, fact, ())
     if isinstance(e.func, ast.Name) and e.func.id in ("any", "all") and len(e.args) == 1:
-        if isinstance(e.args[0], ast.GeneratorExp) and names.load(cx, st, e.func) == External(
-            "builtins." + e.func.id
-        ):
-            return builtins_.quantifier(cx, st, e, e.args[0], e.func.id == "any")
+        each, builtin = e.args[0], External(f"builtins.{e.func.id}")
+        if isinstance(each, ast.GeneratorExp) and names.load(cx, st, e.func) == builtin:
+            return builtins_.quantifier(cx, st, e, each, e.func.id == "any")
     kernel = fact is not None and fact.opaque
     callee: V | None = None
     if kernel:
@@ -192,7 +191,7 @@ def _unknown(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...]) -> str:
     return name if n == 1 else f"{name}#{n}"
 
 
-def invoke(
+def invoke(  # noqa: C901  # one case per kind
     cx: Lowering, st: State, e: ast.expr, callee: V, args: tuple[V, ...], kwargs: dict[str, V]
 ) -> V:
     """Call any value."""
@@ -327,7 +326,7 @@ def _seen(cx: Lowering, st: State, value: V, e: ast.AST) -> None:
 
 
 def freeze(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> None:
-    """An object that opaque code has seen may have been changed by it: its content is not known after."""
+    """An object that opaque code has seen may have been changed: its content is not known then."""
     obj = cx.heap.get(st, ref)
     why = f"`{snippet(e)}` may have changed it"
     if isinstance(obj, DictObj) and not obj.frozen:
@@ -397,7 +396,7 @@ def _parameter_names(args: ast.arguments) -> list[str]:
     return [a.arg for a in every] + [a.arg for a in (args.vararg, args.kwarg) if a is not None]
 
 
-def _bind(
+def _bind(  # noqa: C901  # one case per kind
     cx: Lowering,
     st: State,
     e: ast.expr,

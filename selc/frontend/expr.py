@@ -110,7 +110,7 @@ def as_node(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
     )
 
 
-def truth(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
+def truth(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:  # noqa: C901  # one case per kind
     """`bool(value)` as a bool node."""
     if isinstance(value, Node):
         if cx.enums:
@@ -408,7 +408,7 @@ def _chain(
     return cx.branch(st, cond, lambda s: _chain(cx, s, e, right, rest[1:]), lambda s: value)
 
 
-def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right: V) -> V:
+def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right: V) -> V:  # noqa: C901  # one case per kind
     """One comparison of any values."""
     if isinstance(op, (ast.Is, ast.IsNot)):
         return _identity(cx, st, e, left, right, isinstance(op, ast.IsNot))
@@ -419,9 +419,9 @@ def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right:
         return each(cx, st, left, lambda s, v: compare(cx, s, e, op, v, right))
     if isinstance(right, Choice):
         return each(cx, st, right, lambda s, v: compare(cx, s, e, op, left, v))
-    if tensors.is_opaque(cx, st, left) or tensors.is_opaque(cx, st, right):
-        if not (isinstance(left, External) and isinstance(right, External)):
-            return launches.derived(cx, e, left, right)
+    opaque = tensors.is_opaque(cx, st, left) or tensors.is_opaque(cx, st, right)
+    if opaque and not (isinstance(left, External) and isinstance(right, External)):
+        return launches.derived(cx, e, left, right)
     own = enums.comparison(cx, st, e, op, left, right)
     if own is not None:
         return own
@@ -482,7 +482,7 @@ def _structural_equality(
 
 
 def _classes(left: V, right: V) -> bool:
-    """Whether both are built-in names or torch's own classes: there is one of each, and none is None."""
+    """Whether both are built-in names or torch's classes: there is one of each."""
     own = ("builtins.", "torch.Tensor", "torch.Size")
     return all(isinstance(v, External) and v.name.startswith(own) for v in (left, right))
 

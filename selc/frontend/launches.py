@@ -1,7 +1,7 @@
 """Opaque calls: kernels and library operations whose arguments are the choices.
 
-A call that cannot be looked into is a launch. Its constexprs and keyword options are choices, and so
-is the callee that a path takes. What has been launched on a path is part of the state, so joins
+A call that cannot be looked into is a launch. Its constexprs and keyword options are choices, and
+so is the callee that a path takes. What has been launched on a path is part of the state, so joins
 gate it like any variable.
 """
 
@@ -74,29 +74,35 @@ QUIET: Final = frozenset(
         "set_default_dtype",
     }
 )
-"""torch functions that build or describe tensors and compute nothing that a kernel choice would change."""
+"""torch functions that build or describe tensors: what they compute is no kernel's choice."""
 
 TENSOR_METHODS: Final = frozenset(
-    "T add add_ as_strided bfloat16 bool byte chunk clamp clamp_ clone contiguous copy_ cpu "
-    "cuda data_ptr detach diff dim div div_ "
-    "element_size eq exp exp_ expand expand_as fill_ flatten float gather ge gt half "
-    "index_copy_ index_fill_ index_select int item "
-    "le long lt masked_fill masked_fill_ masked_scatter_ mT mul mul_ narrow ndimension ne neg "
-    "nelement new_empty new_full new_ones "
-    "new_tensor new_zeros nonzero numel numpy permute pin_memory pow reciprocal record_stream "
-    "repeat repeat_interleave "
-    "requires_grad_ reshape resize_ roll rsqrt scatter scatter_ select set_ sigmoid sign size "
-    "split split_with_sizes sqrt square "
-    "squeeze squeeze_ storage_offset stride sub sub_ swapaxes t t_ tanh tile to tolist "
-    "transpose transpose_ tril triu type type_as "
-    "unbind unflatten unfold unsqueeze unsqueeze_ untyped_storage view view_as where zero_".split()
-)
-"""Methods of tensors that move, reshape or convert elements or work on each by itself: no launches."""
+    {
+        "T", "add", "add_", "as_strided", "bfloat16", "bool", "byte", "chunk", "clamp",
+        "clamp_", "clone", "contiguous", "copy_", "cpu", "cuda", "data_ptr", "detach", "diff",
+        "dim", "div", "div_", "element_size", "eq", "exp", "exp_", "expand", "expand_as",
+        "fill_", "flatten", "float", "gather", "ge", "gt", "half", "index_copy_", "index_fill_",
+        "index_select", "int", "item", "le", "long", "lt", "masked_fill", "masked_fill_",
+        "masked_scatter_", "mT", "mul", "mul_", "narrow", "ndimension", "ne", "neg", "nelement",
+        "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "nonzero", "numel",
+        "numpy", "permute", "pin_memory", "pow", "reciprocal", "record_stream", "repeat",
+        "repeat_interleave", "requires_grad_", "reshape", "resize_", "roll", "rsqrt", "scatter",
+        "scatter_", "select", "set_", "sigmoid", "sign", "size", "split", "split_with_sizes",
+        "sqrt", "square", "squeeze", "squeeze_", "storage_offset", "stride", "sub", "sub_",
+        "swapaxes", "t", "t_", "tanh", "tile", "to", "tolist", "transpose", "transpose_",
+        "tril", "triu", "type", "type_as", "unbind", "unflatten", "unfold", "unsqueeze",
+        "unsqueeze_", "untyped_storage", "view", "view_as", "where", "zero_",
+    }
+)  # fmt: skip
+"""Methods of tensors that move or convert elements, or work on each by itself: no launches."""
 
 
 NUMBERS: Final = frozenset(
-    "item tolist numel nelement size dim ndimension element_size storage_offset stride numpy".split()
-)
+    {
+        "item", "tolist", "numel", "nelement", "size", "dim", "ndimension", "element_size",
+        "storage_offset", "stride", "numpy",
+    }
+)  # fmt: skip
 """Methods of tensors that give numbers."""
 
 FIELDS: Final = frozenset({"shape", "ndim", "nbytes", "itemsize"})
@@ -136,7 +142,7 @@ def records(name: str) -> bool:
 
 
 def is_data(callee: Opaque, func: ast.expr, launched: bool) -> bool:
-    """Whether what a call gives may be a number: the answer to a question, or a tensor's data or size."""
+    """Whether a call may give a number: the answer to a question, a tensor's data or size."""
     if callee.made:
         return isinstance(func, ast.Attribute) and (
             func.attr in NUMBERS or func.attr.startswith(QUERIES)
@@ -186,7 +192,7 @@ def kernels(value: V) -> V:
 
 
 def stated(cx: Lowering, st: State, func: ast.expr) -> Opaque:
-    """The callee of a call that the facts declare to be the kernel, its parameters read where it is defined."""
+    """The callee that the facts declare to be the kernel, its parameters read at its definition."""
     text = snippet(func.value if isinstance(func, ast.Subscript) else func)
     if isinstance(func, ast.Subscript):
         func = func.value
@@ -464,7 +470,7 @@ def _parts(
 
 
 def _is_choice(cx: Lowering, st: State, value: V) -> bool:
-    """Whether an argument is one: numbers and names are, a tensor is only where paths pass different ones."""
+    """Whether an argument is one: numbers and names are, tensors where paths differ."""
     if isinstance(value, Choice):
         passed = [v for v in _leaves(value) if not isinstance(v, Unbound)]
         return len({_identity(v) for v in passed}) > 1 or any(_is_choice(cx, st, v) for v in passed)

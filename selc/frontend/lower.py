@@ -1,11 +1,11 @@
 """From a target and its facts to G0.
 
-Lowering walks the syntax tree once, building gated values directly: the source is structured, so the
-gates of every join are known when it is reached (Brandis & Moessenboeck, Single-pass generation of
-static single-assignment form for structured languages, TOPLAS 1994; gates as in Ottenstein, Ballance
-& MacCabe, The program dependence web, PLDI 1990). Facts are folded, calls inlined and loops unrolled
-on the way. It is repeated with wider abstract values for sites that have several marks until what it
-took for certain holds whatever those sites are pinned to.
+Lowering walks the syntax tree once, building gated values directly: the source is structured, so
+the gates of every join are known when it is reached (Brandis & Moessenboeck, Single-pass generation
+of static single-assignment form for structured languages, TOPLAS 1994; gates as in Ottenstein,
+Ballance & MacCabe, The program dependence web, PLDI 1990). Facts are folded, calls inlined and
+loops unrolled on the way. It is repeated with wider abstract values for sites that have several
+marks until what it took for certain holds whatever those sites are pinned to.
 """
 
 from __future__ import annotations
@@ -226,12 +226,14 @@ def entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
 
 
 def _decorated(cx: Lowering, module: ModuleSource) -> str:
-    found = []
+    found: list[str] = []
     for segment in module.segments:
         if segment.kind == "def" and "selection" in segment.text:
-            for node in module.parse(segment):
-                if isinstance(node, ast.FunctionDef) and dsl.decoration(node) is not None:
-                    found.append(node.name)
+            found += [
+                node.name
+                for node in module.parse(segment)
+                if isinstance(node, ast.FunctionDef) and dsl.decoration(node) is not None
+            ]
     if len(found) == 1:
         return found[0]
     what = (
@@ -272,7 +274,7 @@ def _lookup(cx: Lowering, module: ModuleSource, name: str) -> V | None:
 
 
 def _around(module: ModuleSource, name: str) -> set[tuple[str, int]]:
-    """The `try` statements whose body defines the entry function: it exists, so they did not raise before it."""
+    """The `try` statements whose body defines the entry function, and so did not raise before."""
     return {
         (str(module.path), t.lineno)
         for s in module.segments_binding(name)
@@ -405,7 +407,10 @@ def _offers(
     unknown = [k for k in cx.offers if k not in used]
     if unknown:
         span = cx.facts.spans.get(f"offer.{unknown[0]}")
-        message = f"`offer:` names `{unknown[0]}`, which is no variable of the selection that depends on an input"
+        message = (
+            f"`offer:` names `{unknown[0]}`, which is no variable of the selection that depends "
+            "on an input"
+        )
         hint = did_you_mean(unknown[0], sorted({cx.bases_of[k] for k in naming}))
         raise Refused(
             Diagnostic("SEL911", message, span, help=hint)
@@ -528,7 +533,8 @@ def _report_unread(cx: Lowering, node: ast.FunctionDef) -> None:
                     f"`{key}` is neither a parameter nor read",
                     span,
                     help=did_you_mean(key, parameters)
-                    or f"remove it, or check its spelling; the parameters are: {', '.join(parameters)}",
+                    or "remove it, or check its spelling; the parameters are: "
+                    f"{', '.join(parameters)}",
                 )
             )
     if cx.sink.has_errors:

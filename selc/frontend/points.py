@@ -20,7 +20,7 @@ from selc.ir.op import Op
 from selc.ir.value import Symbol
 
 
-def flatten(
+def flatten(  # noqa: C901  # one case per kind
     cx: Lowering, st: State, value: V, prefix: str, whole: frozenset[str], e: ast.AST
 ) -> dict[str, Node]:
     """Every field of a returned value, by name; a field that may be absent is null there."""
@@ -254,7 +254,7 @@ def annotated_roles(
 def named_sites(
     cx: Lowering, st: State, node: ast.FunctionDef, layout: Plan
 ) -> dict[str, set[str]]:
-    """For each point, the variables (`x`) and record fields (`r.f`) that `return` statements name."""
+    """For each point the variables (`x`) and record fields (`r.f`) that `return`s name."""
     out: dict[str, set[str]] = {}
     definitions = _single_definitions(node)
     for statement in _own_statements(node.body):
@@ -275,7 +275,7 @@ def _single_definitions(node: ast.FunctionDef) -> dict[str, ast.expr]:
     return {k: v[0] for k, v in found.items() if len(v) == 1}
 
 
-def _name(
+def _name(  # noqa: C901  # one case per kind
     cx: Lowering,
     st: State,
     e: ast.expr,

@@ -172,7 +172,7 @@ def item_size(cx: Lowering, dtype: Node) -> int | None:
 
 def attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str) -> V:
     """`tensor.name`."""
-    shape, dtype, device, strides = parts(cx, st, ref)
+    shape, dtype, device, _ = parts(cx, st, ref)
     if name == "shape":
         return Tup(shape, size=True)
     if name == "dtype":
@@ -350,7 +350,7 @@ def _transpose(
 def _view(
     cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
 ) -> V:
-    shape, dtype, device, strides = parts(cx, st, ref)
+    shape, dtype, device, _ = parts(cx, st, ref)
     sizes: list[Node] = []
     given = args[0].items if len(args) == 1 and isinstance(args[0], Tup) else args
     for a in given:
@@ -426,7 +426,7 @@ def _flatten(
 def _new(
     cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
 ) -> V:
-    """`tensor.new_empty(size)` and its kin: the tensor's own dtype and device unless told otherwise."""
+    """`tensor.new_empty(size)` and its kin: the tensor's own dtype and device unless told."""
     _, dtype, device, _ = parts(cx, st, ref)
     assert isinstance(e.func, ast.Attribute)
     filled = e.func.attr == "new_full"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tup:
-    """An immutable sequence. `fields` names the elements of a NamedTuple; `size` tells a torch.Size.
+    """An immutable sequence. `fields` names a NamedTuple's elements; `size` tells a torch.Size.
 
     `cls` is the class of a NamedTuple, if it is known.
     """
@@ -152,8 +152,8 @@ class Poison:
 class Opaque:
     """Something selc does not model; it may be passed around but not looked into.
 
-    `parameters` and `constexprs` are those of a kernel whose definition was found, `home` its module;
-    `query` is the callee of a call whose answer is not known; `made` tells a value that an
+    `parameters` and `constexprs` are those of a kernel whose definition was found, `home` its
+    module; `query` is the callee of a call whose answer is not known; `made` tells a value that an
     expression gave from what a name of a module stands for, `data` one that may be a number or
     another choice, so that it must not be passed over.
     """
@@ -169,7 +169,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Seq:
-    """A sequence of the batch by its input's name. `array`: whether it compares element by element."""
+    """A sequence of the batch by its input's name. `array`: whether it compares by element."""
 
     name: str
     array: bool | None = None  # None: not known
@@ -217,7 +217,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class DictObj:
-    """A dict with constant keys. `unknown` names a module-level dict whose first content is state."""
+    """A dict with constant keys. `unknown` names a module-level dict that begins as state."""
 
     entries: Mapping[object, Entry]
     unknown: str = ""
