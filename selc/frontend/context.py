@@ -342,9 +342,7 @@ class Lowering:
         if all(a.is_const for a in args):
             node = self.graph.fold(op, *args, attr=attr, origin=span)
         else:
-            base = f"L{span.line}C{span.column}-{span.end_column}"
-            if span.end_line != span.line:
-                base = f"L{span.line}C{span.column}-L{span.end_line}C{span.end_column}"
+            base = _place(span)
             key = self.site_key(base)
             node = self.graph.fold(op, *args, attr=attr, site=self.site_number(key), origin=span)
             if not node.is_const and not self.frame.silent and node.site == self.site_number(key):
@@ -374,6 +372,17 @@ class Lowering:
         site = self.sites.get(key)
         if site is not None:
             site.marks = [m for m in site.marks if m.node not in node.args]
+
+    def marks_of(self, e: ast.expr) -> list[Mark]:
+        """The marks of an expression's site so far."""
+        site = self.sites.get(self.site_key(_place(self.span(e))))
+        return [] if site is None else list(site.marks)
+
+    def forget_marks(self, e: ast.expr, before: list[Mark], node: Node) -> None:
+        """Of an evaluation that made several nodes, the site is its value alone."""
+        site = self.sites.get(self.site_key(_place(self.span(e))))
+        if site is not None:
+            site.marks = [m for m in site.marks if m.node is node or any(m is b for b in before)]
 
     def check(self, st: State, e: ast.expr, op: Op, attr: Value, args: tuple[Node, ...]) -> None:
         """Guard an operation that may raise."""
@@ -497,6 +506,13 @@ class Lowering:
         raise Refused(
             Diagnostic("SEL912", message, span, help=f"state it in a facts file:\n{yaml}")
         )
+
+
+def _place(span: Span) -> str:
+    """The name of an expression by its position."""
+    if span.end_line == span.line:
+        return f"L{span.line}C{span.column}-{span.end_column}"
+    return f"L{span.line}C{span.column}-L{span.end_line}C{span.end_column}"
 
 
 def span_of(node: ast.AST, path: str) -> Span:

@@ -392,8 +392,14 @@ def _ifexp(cx: Lowering, st: State, e: ast.IfExp) -> V:
 
 def _compare(cx: Lowering, st: State, e: ast.Compare) -> V:
     left = lower(cx, st, e.left)
+    before = cx.marks_of(e)
     value = _chain(cx, st, e, left, list(zip(e.ops, e.comparators, strict=True)))
-    return _sited(cx, st, e, value) if len(e.ops) > 1 else value
+    if len(e.ops) == 1:
+        return value
+    value = _sited(cx, st, e, value)
+    if isinstance(value, Node):
+        cx.forget_marks(e, before, value)
+    return value
 
 
 def _chain(
