@@ -399,11 +399,12 @@ def _give(value: V) -> Callable[[State], V]:
 
 def dict_get(cx: Lowering, st: State, e: ast.AST, obj: DictObj, index: V, default: V | None) -> V:
     """`d[index]`, or `d.get(index, default)` if a default is given."""
-    for key, value in reversed(obj.memo):
-        if same_key(cx, key, index):
+    for known, value in reversed(obj.memo):
+        if same_key(cx, known, index):
             return value
-    key = key_or_node(cx, st, index, e, obj)
-    if isinstance(key, tuple):
+    found = key_or_node(cx, st, index, e, obj)
+    if isinstance(found, tuple):
+        key = found
         entry = obj.entries.get(key[0])
         if entry is None and obj.unknown:
             names.refuse_state(cx, e, obj.unknown)
@@ -428,7 +429,7 @@ def dict_get(cx: Lowering, st: State, e: ast.AST, obj: DictObj, index: V, defaul
         return cx.branch(st, entry.present, _give(entry.value), _give(default))
     if obj.unknown:
         names.refuse_state(cx, e, obj.unknown)
-    return _dynamic_get(cx, st, e, obj, key, default)
+    return _dynamic_get(cx, st, e, obj, found, default)
 
 
 def _dynamic_get(
@@ -494,11 +495,12 @@ def _rows(cx: Lowering, st: State, e: ast.AST, entries: dict[object, Entry], key
 def _flat_row(
     cx: Lowering, e: ast.AST, entries: dict[object, Entry], objs: list[Obj], key: Node
 ) -> dict[object, Entry] | None:
-    tables = [
-        o.entries if isinstance(o, DictObj) else o.fields if isinstance(o, InstObj) else None
-        for o in objs
-    ]
-    rows: list[dict[object, Entry]] = [dict(t) for t in tables if t is not None]
+    rows: list[dict[object, Entry]] = []
+    for o in objs:
+        if isinstance(o, DictObj):
+            rows.append(dict(o.entries))
+        elif isinstance(o, InstObj):
+            rows.append({str(name): entry for name, entry in o.fields.items()})
     flat = all(
         isinstance(x.value, Node) and x.value.is_const and x.present is cx.true
         for r in rows

@@ -49,9 +49,9 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:  # noqa: C901  # one case p
     if fact is not None and fact.is_value:
         return _stated(cx, st, e, fact, ())
     if isinstance(e.func, ast.Name) and e.func.id in ("any", "all") and len(e.args) == 1:
-        each, builtin = e.args[0], External(f"builtins.{e.func.id}")
-        if isinstance(each, ast.GeneratorExp) and names.load(cx, st, e.func) == builtin:
-            return builtins_.quantifier(cx, st, e, each, e.func.id == "any")
+        tests, builtin = e.args[0], External(f"builtins.{e.func.id}")
+        if isinstance(tests, ast.GeneratorExp) and names.load(cx, st, e.func) == builtin:
+            return builtins_.quantifier(cx, st, e, tests, e.func.id == "any")
     kernel = fact is not None and fact.opaque
     callee: V | None = None
     if kernel:
@@ -373,12 +373,11 @@ def inline(
     where = cx.span(e)
     iteration = parent.iterations
     key = f"{parent.instance.key}/{func.qualname}@{where.line}:{where.column}{iteration}"
-    instance = cx.instances.get(key)
-    if instance is None:
-        instance = Instance(
+    if key not in cx.instances:
+        cx.instances[key] = Instance(
             func.qualname, parent.instance, where.line, where.column, iteration, key
         )
-        cx.instances[key] = instance
+    instance = cx.instances[key]
     layout = cx.plan_of(func.node)
     local = frozenset(_parameter_names(func.node.args)) | layout.assigned
     frame = Frame(

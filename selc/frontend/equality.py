@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 
-from selc.frontend import access, calls, expr
+from selc.frontend import access, calls, expr, names
 from selc.frontend.context import Lowering
 from selc.frontend.state import State
-from selc.frontend.values import DictObj, InstObj, ListObj, Node, Obj, Ref, Tup, V
+from selc.frontend.values import DictObj, InstObj, ListObj, Obj, Ref, Tup, V
+from selc.ir.graph import Node
 from selc.ir.op import Op
 
 
@@ -57,7 +58,7 @@ def _all(cx: Lowering, verdicts: list[Node]) -> Node:
 def _dicts(cx: Lowering, st: State, e: ast.expr, a: DictObj, b: DictObj) -> Node:
     for obj in (a, b):
         if obj.unknown:
-            access.names.refuse_state(cx, e, obj.unknown)
+            names.refuse_state(cx, e, obj.unknown)
     out = cx.true
     for key in {**a.entries, **b.entries}:
         x, y = a.entries.get(key), b.entries.get(key)

@@ -8,7 +8,8 @@ from contextlib import suppress
 
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.suggest import did_you_mean
-from selc.frontend import access, calls, expr
+from selc.frontend import calls, expr
+from selc.frontend import names as modules
 from selc.frontend.context import Lowering
 from selc.frontend.dsl import annotation
 from selc.frontend.literals import FROM_FACTS
@@ -37,8 +38,10 @@ def flatten(  # noqa: C901  # one case per kind
         and (prefix or not _has_field(cx, st, value, name, e))
     ):
         if isinstance(value, Choice):
-            a, b = (flatten(cx, st, v, prefix, whole, e)[name] for v in (value.then, value.other))
-            return {name: cx.graph.select(value.cond, a, b)}
+            then, other = (
+                flatten(cx, st, v, prefix, whole, e)[name] for v in (value.then, value.other)
+            )
+            return {name: cx.graph.select(value.cond, then, other)}
         return {name: expr.as_node(cx, st, _plain(cx, st, value, e), e)}
     if isinstance(value, Node):
         return {prefix or "result": value}
@@ -319,7 +322,7 @@ def _name(  # noqa: C901  # one case per kind
             cls: V | None = None
             with suppress(Refused), cx.tentative():
                 cls = (
-                    access.names.module_value(cx, st, cx.entry_module, e.func.id, e)
+                    modules.module_value(cx, st, cx.entry_module, e.func.id, e)
                     if cx.entry_module
                     else None
                 )
