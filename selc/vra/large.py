@@ -257,9 +257,13 @@ class Large:
             key: iter([(c, row) for c in cases for row in c.found.get(key, ())])
             for key in bound.open
         }
-        while tries:
+        asked = 0
+        while tries and asked < MAX_SOLVED:
             made = []
             for key in list(tries):
+                if asked >= MAX_SOLVED:
+                    break
+                asked += 1
                 case, row = next(tries[key], (None, ()))
                 if case is None:
                     del tries[key]
