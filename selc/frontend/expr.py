@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from selc.frontend import (
     access,
@@ -435,21 +436,28 @@ def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right:
     if a is not None and b is not None:
         if a[1] != b[1] and isinstance(op, (ast.Eq, ast.NotEq)):
             return cx.graph.const(isinstance(op, ast.NotEq))
+        if isinstance(op, (ast.Eq, ast.NotEq)) and any(isinstance(v, Ref) for v in (*a[0], *b[0])):
+            verdicts = [equality.equal(cx, st, e, x, y) for x, y in zip(a[0], b[0], strict=False)]
+            same = cx.graph.const(len(a[0]) == len(b[0]))
+            for verdict in verdicts:
+                same = cx.graph.both(same, verdict)
+            return cx.op(st, e, Op.NOT, same) if isinstance(op, ast.NotEq) else same
         if a[1] == b[1]:
             left, right = Tup(a[0]), Tup(b[0])
     if isinstance(left, Seq) or isinstance(right, Seq):
         mask = sequences.masked(cx, e, COMPARE[type(op)], left, right)
         assert mask is not None
         return mask
-    equality = isinstance(op, (ast.Eq, ast.NotEq))
-    if equality and not _is_data(left) and not _is_data(right):
+    equating = isinstance(op, (ast.Eq, ast.NotEq))
+    if equating and not _is_data(left) and not _is_data(right):
         return _structural_equality(cx, st, e, left, right, isinstance(op, ast.NotEq))
     if (
-        equality
+        equating
         and (isinstance(left, Ref) != isinstance(right, Ref))
         and (isinstance(left, Node) or isinstance(right, Node))
     ):
-        return cx.graph.const(isinstance(op, ast.NotEq))
+        same = equality.equal(cx, st, e, left, right)
+        return cx.op(st, e, Op.NOT, same) if isinstance(op, ast.NotEq) else same
     return cx.op(st, e, COMPARE[type(op)], as_node(cx, st, left, e), as_node(cx, st, right, e))
 
 
@@ -461,7 +469,7 @@ def _structural_equality(
     cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: bool
 ) -> V:
     if isinstance(left, (Cls, Func)) and type(left) is type(right):
-        same = left.node is right.node  # type: ignore[union-attr]  # same type, checked above
+        same = left.node is right.node
     elif isinstance(left, (External, ModuleV)) and isinstance(right, (External, ModuleV)):
         same = left == right
         outside = [
@@ -478,8 +486,8 @@ def _structural_equality(
     elif (devices := tensors.same_device(cx, st, left, right)) is not None:
         return cx.graph.negate(devices) if negated else devices
     elif isinstance(left, Ref) and isinstance(right, Ref):
-        same = equality.equal(cx, st, e, left, right)
-        return cx.op(st, e, Op.NOT, same) if negated else same
+        equal = equality.equal(cx, st, e, left, right)
+        return cx.op(st, e, Op.NOT, equal) if negated else equal
     else:
         cx.refuse(
             e, "SEL901", "comparing these objects is not supported", help="compare their fields"
@@ -541,7 +549,7 @@ def _identity(cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: 
         )
     same = type(left) is type(right) and left == right and not isinstance(left, Tup)
     if isinstance(left, (Cls, Func)) and type(left) is type(right):
-        same = left.node is right.node  # type: ignore[union-attr]  # same type, checked above
+        same = left.node is right.node
     return cx.graph.const(same != negated)
 
 
@@ -613,8 +621,8 @@ def _fstring(cx: Lowering, st: State, e: ast.JoinedStr) -> V:
             else:
                 parts.append(access.text_of(cx, st, part.value, value))
     out = cx.graph.const("")
-    for node in parts:
-        out = cx.op(st, e, Op.ADD, out, node)
+    for piece in parts:
+        out = cx.op(st, e, Op.ADD, out, piece)
     return out
 
 
@@ -645,7 +653,7 @@ def _comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
     return builtins_.comprehension(cx, st, e)
 
 
-_RULES: dict[type, Callable[[Lowering, State, ast.expr], V]] = {
+_RULES: dict[type, Callable[[Lowering, State, Any], V]] = {
     ast.Constant: _constant,
     ast.Name: _name,
     ast.BinOp: _binary,
