@@ -175,6 +175,11 @@ def _within(value: object, b: AbsVal) -> bool:
     return True
 
 
+def settled(facts: Sequence[AbsVal], literal: Literal) -> bool:
+    """Whether a literal says no more than that some integer below it lies in a range."""
+    return bool(_chain(facts, *literal))
+
+
 def _chain(facts: Sequence[AbsVal], literal: Node, holds: bool) -> Mapping[int, AbsVal]:
     """Ranges of the integers below a comparison of which it is a monotone function."""
     out: dict[int, AbsVal] = {}

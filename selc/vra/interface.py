@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,7 +16,7 @@ from selc.ir.absval import AbsVal
 from selc.ir.graph import Node
 from selc.ir.op import FAULTS, Op, TooWide
 from selc.ir.value import UNDEF, Value, value_key
-from selc.vra.conditions import Literal, bare, expanded, leaves, literals, narrowed
+from selc.vra.conditions import Literal, bare, expanded, leaves, literals, narrowed, settled
 from selc.vra.enumerate import Row
 from selc.vra.frontier import rebuilt
 from selc.vra.mincut import INFINITE, vertex_cut
@@ -95,23 +95,12 @@ def _through(
     facts = narrowed(view, cone, given)
     if facts is None:
         return [], []
-    live = _live(roots, facts)
-    sizes = {n.id: _size(n, facts) for n in live}
-
-    def below(node: Node) -> Sequence[Node]:
-        return [a for a in _below(node, facts) if not facts[a.id].single]
-
-    varying = [n for n in live if not facts[n.id].single]
-    sinks = [n for n in roots if not facts[n.id].single]
-    if not varying or not sinks:
-        nodes: list[Node] = []
-    else:
-        direct = [n for n in sinks if n.op is Op.INPUT and (sizes[n.id] or budget + 1) <= budget]
-        inner = [n for n in sinks if n not in direct]
-        cut = _cheapest(varying, below, sizes, inner, budget)
-        if cut is None:
-            return None
-        nodes = list({n.id: n for n in [*cut, *direct]}.values())
+    open_ = [n for n, holds in given if not settled(view.facts, (n, holds))]
+    nodes = _interface(roots, open_, facts, budget)
+    if nodes is None and open_:
+        nodes = _interface(roots, [], facts, budget)
+    if nodes is None:
+        return None
     domains = [_values(n, facts) for n in nodes]
     if any(d is None for d in domains) or math.prod(len(d or ()) for d in domains) > budget:
         return None
@@ -122,7 +111,7 @@ def _through(
         if (fact := facts[n.id]).single and fact.values and n not in polarity
     }
     polarity_by_id = {n.id: holds for n, holds in given}
-    tests = list(polarity) if nodes else []
+    tests = list(polarity)
     function, shown = rebuilt(view, [*roots, *tests], nodes, domains, fixed, polarity_by_id, facts)
     if not all(shown[: len(roots)]):
         return None
@@ -139,6 +128,26 @@ def _through(
         if all(e is None or r is e for r, e in tested):
             out.append((result[: len(roots)], row))
     return nodes, out
+
+
+def _interface(
+    roots: Sequence[Node], tests: Sequence[Node], facts: Sequence[AbsVal], budget: int
+) -> list[Node] | None:
+    """Nodes that decide what `roots` are and whether `tests` hold."""
+    sinks = list(
+        {n.id: n for n in [*roots, *tests] if n in tests or not facts[n.id].single}.values()
+    )
+    live = _live(sinks, facts, {n.id for n in tests})
+
+    def below(node: Node) -> Sequence[Node]:
+        return [a for a in _below(node, facts) if not facts[a.id].single]
+
+    sizes = {n.id: _size(n, facts) for n in live}
+    direct = [n for n in sinks if n.op is Op.INPUT and (sizes[n.id] or budget + 1) <= budget]
+    inner = [n for n in sinks if n not in direct and (below(n) or n.op is Op.INPUT)]
+    varying = [n for n in live if not facts[n.id].single or n in tests]
+    cut = _cheapest(varying, below, sizes, inner, budget)
+    return None if cut is None else list({n.id: n for n in [*cut, *direct]}.values())
 
 
 def _cheapest(
@@ -189,14 +198,14 @@ def _below(node: Node, facts: Sequence[AbsVal]) -> tuple[Node, ...]:
     return node.args
 
 
-def _live(roots: Sequence[Node], facts: Sequence[AbsVal]) -> list[Node]:
+def _live(sinks: Sequence[Node], facts: Sequence[AbsVal], tests: Set[int]) -> list[Node]:
     seen: dict[int, Node] = {}
-    todo = list(roots)
+    todo = list(sinks)
     while todo:
         node = todo.pop()
         if node.id not in seen:
             seen[node.id] = node
-            if not facts[node.id].single:
+            if node.id in tests or not facts[node.id].single:
                 todo += _below(node, facts)
     return [seen[k] for k in sorted(seen)]
 

@@ -397,30 +397,26 @@ def _joined(
     sizes = [len(a) for a in axes]
     place = {n: k for k, n in enumerate(names)}
     tables = merge([_table(r, place, sizes) for r in [*readings.values(), *work.populated()]])
+    evidence: Evidence = "proved"
     join = Join(sizes, tables)
-    relation: tuple[tuple[Value, ...], ...] | None = None
-    cells: list[tuple[int, ...]] | None = None
     try:
         legal = join.count()
-        if legal <= max_rows:
-            cells = list(join.rows())
-            relation = tuple(tuple(axes[c][i] for c, i in enumerate(cell)) for cell in cells)
-        used = (
-            [projection(sizes, tables, c) for c in range(len(sizes))]
-            if cells is None
-            else [sorted({cell[c] for cell in cells}) for c in range(len(sizes))]
-        )
-    except TooMany:
-        raise NotImplementedError(
-            "the relation of pins and knobs is too entangled to count"
-        ) from None
+    except TooMany:  # too entangled to count: nothing is known to be legal
+        tables, evidence, legal = [Table((), frozenset())], "unknown", 0
+        join = Join(sizes, tables)
+    cells = list(join.rows()) if legal <= max_rows else None
+    relation = None
+    if cells is not None:
+        relation = tuple(tuple(axes[c][i] for c, i in enumerate(cell)) for cell in cells)
+        used = [sorted({cell[c] for cell in cells}) for c in range(len(sizes))]
+    else:
+        used = [projection(sizes, tables, c) for c in range(len(sizes))]
     verdicts, failures = [], []
     for index, guard in enumerate(residual.guards):
         verdict, failure = _verdict(index, guard, work, readings, place, cells)
         verdicts.append(verdict)
         if failure is not None:
             failures.append(failure)
-    evidence: Evidence = "proved"
     for v in verdicts:
         evidence = weakest(evidence, v.evidence)
     total = 1

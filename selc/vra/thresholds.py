@@ -59,7 +59,7 @@ class _Work:
             if node.id not in live:
                 continue
             if node.op in (Op.MIN2, Op.MAX2):
-                compared.append(g.fold(Op.LT, *node.args))
+                compared.append(g.fold(Op.LT if node.op is Op.MIN2 else Op.GT, *node.args[::-1]))
             elif node.op in BOOLEAN and node.op not in _LEFT_OUT:
                 compared.append(node)
         view.extend()
