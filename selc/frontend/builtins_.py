@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from selc.frontend import access, calls, classes, enums, expr, names, sequences, tensors
+from selc.frontend import access, calls, classes, enums, expr, names, sequences, sets, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.literals import FROM_FACTS
 from selc.frontend.state import State
@@ -311,6 +311,9 @@ def _len(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict
                 total = cx.graph.fold(Op.ADD, total, cx.graph.fold(Op.INT, entry.present))
             return total
         if isinstance(obj, ListObj) and obj.kind == "set" and len(obj.items) > 1:
+            elements = sets.known(cx, st, value)
+            if elements is not None:
+                return cx.graph.const(len(elements))
             cx.refuse(
                 e, "SEL901", "the length of a set of values that may be equal is not supported"
             )
@@ -385,6 +388,9 @@ def _list(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dic
 
 
 def _set(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    obj = cx.obj(st, args[0], e) if args and isinstance(args[0], Ref) else None
+    if isinstance(obj, ListObj) and obj.kind == "set" and not obj.unknown:
+        return cx.heap.new(st, ListObj(obj.items, kind="set"))
     return cx.heap.new(st, ListObj(iterate(cx, st, args[0], e) if args else (), kind="set"))
 
 

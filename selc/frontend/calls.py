@@ -489,6 +489,11 @@ def exception_base(cx: Lowering, cls: Cls) -> str | None:
     return None
 
 
+def is_record_class(cx: Lowering, cls: Cls) -> bool:
+    """Whether a class is a dataclass or NamedTuple."""
+    return _class_kind(cx, cls) != ""
+
+
 def _class_kind(cx: Lowering, cls: Cls) -> str:
     for base in cls.node.bases:
         if ast.unparse(base).rpartition(".")[2] == "NamedTuple":

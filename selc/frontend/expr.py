@@ -15,6 +15,7 @@ from selc.frontend import (
     launches,
     names,
     sequences,
+    sets,
     tensors,
 )
 from selc.frontend.context import Cascade, Lowering
@@ -448,6 +449,9 @@ def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right:
         mask = sequences.masked(cx, e, COMPARE[type(op)], left, right)
         assert mask is not None
         return mask
+    compared = sets.comparison(cx, st, e, op, left, right)
+    if compared is not None:
+        return compared
     equating = isinstance(op, (ast.Eq, ast.NotEq))
     if equating and not _is_data(left) and not _is_data(right):
         return _structural_equality(cx, st, e, left, right, isinstance(op, ast.NotEq))

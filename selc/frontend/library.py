@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from selc.frontend import access, expr, literals, names
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
-from selc.frontend.values import Choice, DictObj, External, FileV, Mask, Ref, V
+from selc.frontend.values import Choice, DictObj, External, FileV, InstObj, Mask, Ref, V
 from selc.ir.graph import Node
 from selc.ir.op import Op
 
@@ -284,6 +284,28 @@ def _typing_cast(
     return args[1]
 
 
+def _replace(
+    cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
+    """dataclasses.replace: a new object from the old fields and the given ones."""
+    from selc.frontend import access, calls
+
+    if len(args) == 1 and isinstance(args[0], Choice):
+        return expr.each(cx, st, args[0], lambda s, v: _replace(cx, s, e, (v,), kwargs))
+    obj = cx.obj(st, args[0], e) if len(args) == 1 and isinstance(args[0], Ref) else None
+    if not isinstance(obj, InstObj) or obj.cls is None or not calls.is_record_class(cx, obj.cls):
+        cx.refuse(e, "SEL901", f"`{snippet(e)}`: only followed dataclasses can be replaced")
+    fields = calls.all_fields(cx, obj.cls)
+    if any(default is not None and "init=" in ast.unparse(default) for _, default, _ in fields):
+        cx.refuse(e, "SEL901", f"`{snippet(e)}`: a field is not set by the constructor")
+    old = {
+        name: access.entry_value(cx, st, e, obj.fields[name], "AttributeError", name)
+        for name, _, _ in fields
+        if name in obj.fields and name not in kwargs
+    }
+    return calls.instantiate(cx, st, e, obj.cls, (), {**old, **kwargs})
+
+
 def _copy(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     from selc.frontend import builtins_
 
@@ -339,6 +361,7 @@ MODELS: Final[dict[str, Model]] = {
     "bisect.bisect_right": _bisect(True),
     "bisect.bisect_left": _bisect(False),
     "typing.cast": _typing_cast,
+    "dataclasses.replace": _replace,
     "torch.cond": _cond,
     "copy.copy": _copy,
     "copy.deepcopy": _copy,

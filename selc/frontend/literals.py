@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from selc.frontend import written
 from selc.frontend.context import Lowering
 from selc.frontend.state import State
 from selc.frontend.values import DictObj, Entry, ListObj, Tup, V
@@ -84,7 +85,12 @@ def resolve(cx: Lowering, value: object) -> Value:
 def from_python(cx: Lowering, st: State | None, value: object, frozen: str = FROM_FACTS) -> V:
     """A literal as a value; mappings become dicts that must not be changed, lists tuples."""
     if isinstance(value, dict):
-        entries = {key: Entry(cx.true, from_python(cx, st, v, frozen)) for key, v in value.items()}
+        if written.is_record(value):
+            return written.record(cx, value, frozen)
+        entries = {
+            resolve(cx, key): Entry(cx.true, from_python(cx, st, v, frozen))
+            for key, v in value.items()
+        }
         return cx.heap.new(None, DictObj(entries, frozen=frozen))
     if isinstance(value, (tuple, list)):
         return Tup(tuple(from_python(cx, st, v, frozen) for v in value))

@@ -46,9 +46,9 @@ def flatten(  # noqa: C901  # one case per kind
     if isinstance(value, Node):
         return {prefix or "result": value}
     if isinstance(value, Choice):
-        a = flatten(cx, st, value.then, prefix, whole, e)
-        b = flatten(cx, st, value.other, prefix, whole, e)
-        for mine, theirs in ((a, b), (b, a)):
+        left = flatten(cx, st, value.then, prefix, whole, e)
+        right = flatten(cx, st, value.other, prefix, whole, e)
+        for mine, theirs in ((left, right), (right, left)):
             if (
                 list(mine) == [name]
                 and theirs.keys() - mine.keys()
@@ -56,7 +56,8 @@ def flatten(  # noqa: C901  # one case per kind
             ):
                 del mine[name]  # None: the fields are null there
         return {
-            k: cx.graph.select(value.cond, a.get(k, cx.none), b.get(k, cx.none)) for k in {**a, **b}
+            k: cx.graph.select(value.cond, left.get(k, cx.none), right.get(k, cx.none))
+            for k in {**left, **right}
         }
     parts: list[tuple[str, V]] = []
     if isinstance(value, Tup):

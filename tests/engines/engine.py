@@ -277,7 +277,10 @@ class Engine:
         return self
 
     def member(self, text: str) -> Any:
-        """`Class.MEMBER` of the entry module, if there is one."""
+        """`Class.MEMBER` of the entry module, if there is one; a class for `class module:Class`."""
+        if text.startswith("class "):
+            home, _, cls = text.removeprefix("class ").rpartition(":")
+            return self.module(home)._names[cls]
         if not MEMBER.fullmatch(text):
             return None
         head, *rest = text.split(".")

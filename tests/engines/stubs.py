@@ -281,7 +281,9 @@ class Member:
 def value_of(stated: object, member: Callable[[str], Any] | None = None) -> Any:
     """A value of a facts file as the program gets it."""
     if isinstance(stated, Mapping):
-        return Record({k: value_of(v, member) for k, v in stated.items()})
+        if member is not None and stated.keys() == {"class", "attrs"}:
+            return member(f"class {stated['class']}")(**value_of(stated["attrs"], member))
+        return Record({value_of(k, member): value_of(v, member) for k, v in stated.items()})
     if isinstance(stated, (list, tuple)):
         return tuple(value_of(v, member) for v in stated)
     if isinstance(stated, str):

@@ -17,9 +17,12 @@ inputs:
 
 
 def test_library_functions_of_a_few_values(tmp_path: Path) -> None:
-    write(tmp_path, {"mod.py": "import math\n\ndef choose(m, n):\n    return math.gcd(m, n) + math.gcd(m, 8)\n"})
+    source = "def choose(m, n):\n    return math.gcd(m, n) + math.gcd(m, 8)\n"
+    write(tmp_path, {"mod.py": f"import math\n\n{source}"})
     program = lift(tmp_path, "pkg.mod:choose", FACTS)
-    assert agree(tmp_path, program, "pkg.mod:choose", {"m": [12, 18, 27, 64], "n": [1, 16, 24]}) == 12
+    assert (
+        agree(tmp_path, program, "pkg.mod:choose", {"m": [12, 18, 27, 64], "n": [1, 16, 24]}) == 12
+    )
 
 
 def test_library_functions_of_many_values(tmp_path: Path) -> None:
@@ -41,7 +44,13 @@ def choose(m, n):
 
 
 def test_guarded_imports_are_taken_to_succeed_if_stated(tmp_path: Path) -> None:
-    write(tmp_path, {"mod.py": GUARDED, "fast.py": "def pick(m):\n    return 13\n\ndef reason():\n    return ''\n"})
+    write(
+        tmp_path,
+        {
+            "mod.py": GUARDED,
+            "fast.py": "def pick(m):\n    return 13\n\ndef reason():\n    return ''\n",
+        },
+    )
     stated = FACTS + 'functions: {"pick": 13, "pkg.fast.reason": ""}\n'
     program = lift(tmp_path, "pkg.mod:choose", stated)
     assert agree(tmp_path, program, "pkg.mod:choose", {"m": [12, 64], "n": [1]}) == 2
@@ -51,12 +60,20 @@ def test_guarded_imports_are_taken_to_succeed_if_stated(tmp_path: Path) -> None:
 def test_guarded_imports_are_refused_otherwise(tmp_path: Path, stated: str) -> None:
     write(tmp_path, {"mod.py": GUARDED})
     missing = "reason" if stated else "pick"
-    assert f"the import of `{missing}` succeeds" in refusal(tmp_path, "pkg.mod:choose", FACTS + stated)
+    assert f"the import of `{missing}` succeeds" in refusal(
+        tmp_path, "pkg.mod:choose", FACTS + stated
+    )
 
 
 def test_imports_whose_failure_nothing_catches(tmp_path: Path) -> None:
     source = GUARDED.replace("ImportError, AssertionError", "ValueError, AssertionError")
-    write(tmp_path, {"mod.py": source, "fast.py": "def pick(m):\n    return m\n\ndef reason():\n    return ''\n"})
+    write(
+        tmp_path,
+        {
+            "mod.py": source,
+            "fast.py": "def pick(m):\n    return m\n\ndef reason():\n    return ''\n",
+        },
+    )
     program = lift(tmp_path, "pkg.mod:choose", FACTS)
     assert agree(tmp_path, program, "pkg.mod:choose", {"m": [12, 18], "n": [1]}) == 2
 

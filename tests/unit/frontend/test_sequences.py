@@ -17,7 +17,7 @@ selection: {{function: "pkg.mod:choose", scope: launch, returns: {{result: bits}
 inputs:
   lens: {{kind: runtime, length: [{0}, {1}], element: {{range: [{2}, {3}]}}}}
 """
-ASKS = {"len": len, "min": min, "max": max, "sum": sum, "any": any, "all": all}
+ASKS: dict[str, Any] = {"len": len, "min": min, "max": max, "sum": sum, "any": any, "all": all}
 BODIES = {
     "sum": "sum(lens) > 4",
     "extremes": "max(lens) - min(lens)",
@@ -30,13 +30,19 @@ BODIES = {
 }
 
 
-def program(folder: Path, body: str, bounds: tuple[int, ...], annotation: str = "list[int]") -> Program:
+def program(
+    folder: Path, body: str, bounds: tuple[int, ...], annotation: str = "list[int]"
+) -> Program:
     write(folder, {"mod.py": f"def choose(lens: {annotation}):\n    return {body}\n"})
     return lift(folder, "pkg.mod:choose", FACTS.format(*bounds))
 
 
 def asked(program: Program, lens: tuple[int, ...]) -> dict[str, Any]:
-    given = {name: ASKS[how](lens) for s in program.sequences.values() for how, name in s.aggregates.items()}
+    given = {
+        name: ASKS[how](lens)
+        for s in program.sequences.values()
+        for how, name in s.aggregates.items()
+    }
     assert set(given) == set(program.graph.inputs)
     return given
 
@@ -65,19 +71,28 @@ def test_agrees_and_is_exact(tmp_path: Path, body: str, bounds: tuple[int, ...])
 
 @pytest.mark.parametrize(
     "test",
-    ["np.all(lens == 1)", "np.any(1 < lens)", "(lens != 2).any()", "np.all(lens <= 2)", "(lens >= 1).all()"],
+    [
+        "np.all(lens == 1)",
+        "np.any(1 < lens)",
+        "(lens != 2).any()",
+        "np.all(lens <= 2)",
+        "(lens >= 1).all()",
+    ],
 )
 def test_arrays_compare_element_by_element(tmp_path: Path, test: str) -> None:
-    write(tmp_path, {"mod.py": f"import numpy as np\n\ndef choose(lens: np.ndarray):\n    return 1 if {test} else 2\n"})
+    source = f"def choose(lens: np.ndarray):\n    return 1 if {test} else 2\n"
+    write(tmp_path, {"mod.py": f"import numpy as np\n\n{source}"})
     made = lift(tmp_path, "pkg.mod:choose", FACTS.format(1, 3, 0, 3))
     compared = test.replace("np.", "").strip("()")
     for count in (1, 2, 3):
         for lens in itertools.product(range(4), repeat=count):
             each = {
-                "all(lens == 1)": all(x == 1 for x in lens), "any(1 < lens": any(x > 1 for x in lens),
-                "lens != 2).any": any(x != 2 for x in lens), "all(lens <= 2": all(x <= 2 for x in lens),
+                "all(lens == 1)": all(x == 1 for x in lens),
+                "any(1 < lens": any(x > 1 for x in lens),
+                "lens != 2).any": any(x != 2 for x in lens),
+                "all(lens <= 2": all(x <= 2 for x in lens),
                 "lens >= 1).all": all(x >= 1 for x in lens),
-            }  # fmt: skip
+            }
             want = next(v for k, v in each.items() if compared.startswith(k.rstrip(")")))
             assert run_program(made, asked(made, lens)).points["result"] == (1 if want else 2), lens
 
