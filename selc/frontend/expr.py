@@ -8,11 +8,12 @@ from typing import Any
 
 from selc.frontend import (
     access,
-    builtins_,
     calls,
     enums,
     equality,
+    iteration,
     launches,
+    methods,
     names,
     sequences,
     sets,
@@ -303,11 +304,11 @@ def binary(cx: Lowering, st: State, e: ast.expr, op: Op | None, left: V, right: 
         and isinstance(right, Ref)
         and not tensors.is_tensor(cx, st, left)
     ):
-        return builtins_.merged_dicts(cx, st, e, left, right)
+        return methods.merged_dicts(cx, st, e, left, right)
     if (
         isinstance(left, Ref)
         and isinstance(right, Ref)
-        and (sets := builtins_.set_operation(cx, st, e, op, left, right)) is not None
+        and (sets := methods.set_operation(cx, st, e, op, left, right)) is not None
     ):
         return sets
     if op is Op.MOD and isinstance(left, Node) and isinstance(right, Tup):
@@ -566,7 +567,7 @@ def elements(cx: Lowering, st: State, exprs: Sequence[ast.expr]) -> tuple[V, ...
     out: list[V] = []
     for x in exprs:
         if isinstance(x, ast.Starred):
-            out.extend(builtins_.iterate(cx, st, lower(cx, st, x.value), x.value))
+            out.extend(iteration.iterate(cx, st, lower(cx, st, x.value), x.value))
         else:
             out.append(lower(cx, st, x))
     return tuple(out)
@@ -585,7 +586,7 @@ def _dict(cx: Lowering, st: State, e: ast.Dict) -> V:
     for key, value in zip(e.keys, e.values, strict=True):
         if key is None:
             ref = lower(cx, st, value)
-            entries.update(builtins_.entries_of(cx, st, ref, value))
+            entries.update(iteration.entries_of(cx, st, ref, value))
             continue
         k = access.static_key(cx, st, lower(cx, st, key), key)
         old = entries.get(k)
@@ -654,7 +655,7 @@ def _call(cx: Lowering, st: State, e: ast.Call) -> V:
 
 
 def _comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
-    return builtins_.comprehension(cx, st, e)
+    return iteration.comprehension(cx, st, e)
 
 
 _RULES: dict[type, Callable[[Lowering, State, Any], V]] = {

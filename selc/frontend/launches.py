@@ -404,8 +404,7 @@ def returned(cx: Lowering, st: State, value: V, name: str, e: ast.AST) -> dict[s
         if not any(isinstance(v, (Tup, Ref)) and not tensors.is_tensor(cx, st, v) for v in leaves):
             if all(v is cx.none or tensors.is_opaque(cx, st, v) for v in leaves):
                 return {}
-            chosen = _choice(cx, st, value, [])
-            return {name or "result": _same_tensor(cx, _null(cx, chosen))}
+            return {name or "result": _null(cx, _choice(cx, st, value))}
         a, b = returned(cx, st, value.then, name, e), returned(cx, st, value.other, name, e)
         return {
             k: cx.graph.select(value.cond, a.get(k, cx.none), b.get(k, cx.none)) for k in {**a, **b}
@@ -430,19 +429,14 @@ def returned(cx: Lowering, st: State, value: V, name: str, e: ast.AST) -> dict[s
     return {k: v for part, inner in parts for k, v in returned(cx, st, inner, part, e).items()}
 
 
-def _same_tensor(cx: Lowering, node: Node) -> Node:
-    """A choice in which every tensor counts as the same."""
-    if node.op is Op.SELECT:
-        return cx.graph.select(
-            node.args[0], _same_tensor(cx, node.args[1]), _same_tensor(cx, node.args[2])
-        )
-    return (
-        cx.graph.const(TENSOR) if node.is_const and str(node.attr).startswith("<tensor") else node
-    )
-
-
 def _parts(
-    cx: Lowering, st: State, key: str, value: V, role: str, e: ast.AST
+    cx: Lowering,
+    st: State,
+    key: str,
+    value: V,
+    role: str,
+    e: ast.AST,
+    inside: frozenset[int] = frozenset(),
 ) -> dict[str, tuple[V, str]]:
     """The choices in an argument: itself, or the entries of a dict or of an object made here."""
     if role == "bits":
@@ -455,10 +449,14 @@ def _parts(
             isinstance(obj, InstObj) and obj.name != tensors.DEVICE
         )
         if made_here and obj.frozen != FROM_FACTS and not isinstance(obj, ListObj):
+            if value.oid in inside:
+                return {}
+            within = inside | {value.oid}
             out: dict[str, tuple[V, str]] = {}
             entries = obj.entries if isinstance(obj, DictObj) else obj.fields
             for name, entry in entries.items():
-                for inner, (v, r) in _parts(cx, st, f"{key}.{name}", entry.value, role, e).items():
+                found = _parts(cx, st, f"{key}.{name}", entry.value, role, e, within)
+                for inner, (v, r) in found.items():
                     out[inner] = (
                         _either(cx, entry.present, v, Unbound(inner))
                         if cx.known_bool(entry.present) is not True
@@ -466,14 +464,14 @@ def _parts(
                         r,
                     )
             return out
-    return {key: (_choice(cx, st, value, []), role)} if _is_choice(cx, st, value) else {}
+    return {key: (_choice(cx, st, value), role)} if _is_choice(cx, st, value) else {}
 
 
 def _is_choice(cx: Lowering, st: State, value: V) -> bool:
-    """Whether an argument is one: numbers and names are, tensors where paths differ."""
+    """Whether an argument is one: numbers and names are, tensors are not."""
     if isinstance(value, Choice):
         passed = [v for v in _leaves(value) if not isinstance(v, Unbound)]
-        return len({_identity(v) for v in passed}) > 1 or any(_is_choice(cx, st, v) for v in passed)
+        return any(_is_choice(cx, st, v) for v in passed)
     if isinstance(value, (Node, Unbound, External, Func, Cls, Bound, Partial)):
         return True
     if isinstance(value, Opaque):
@@ -484,10 +482,6 @@ def _is_choice(cx: Lowering, st: State, value: V) -> bool:
 
 def _leaves(value: V) -> list[V]:
     return [*_leaves(value.then), *_leaves(value.other)] if isinstance(value, Choice) else [value]
-
-
-def _identity(value: V) -> object:
-    return value if isinstance(value, (Ref, Opaque, External)) else id(value)
 
 
 def _items(cx: Lowering, st: State, value: V) -> tuple[V, ...] | None:
@@ -501,18 +495,14 @@ def _items(cx: Lowering, st: State, value: V) -> tuple[V, ...] | None:
     return None
 
 
-def _choice(cx: Lowering, st: State, value: V, seen: list[object]) -> V:
-    """An argument as a scalar; what is none is numbered in the order of the paths."""
+def _choice(cx: Lowering, st: State, value: V) -> V:
+    """An argument as a scalar; what is no choice by itself is the same everywhere."""
     match value:
         case Node() | Unbound():
             return value
         case Choice():
-            return _either(
-                cx,
-                value.cond,
-                _choice(cx, st, value.then, seen),
-                _choice(cx, st, value.other, seen),
-            )
+            then, other = _choice(cx, st, value.then), _choice(cx, st, value.other)
+            return _either(cx, value.cond, then, other)
         case External():
             return cx.graph.const(value.name)
         case Func() | Cls():
@@ -520,19 +510,15 @@ def _choice(cx: Lowering, st: State, value: V, seen: list[object]) -> V:
         case Bound():
             return cx.graph.const(value.func.qualname)
         case Partial():
-            return _choice(cx, st, value.func, seen)
+            return _choice(cx, st, Tup((value.func, *value.args, *value.kwargs.values())))
         case Opaque() if not value.made:
             return cx.graph.const(value.text)
         case _:
             pass
     items = _items(cx, st, value)
     if items is not None and _is_choice(cx, st, value):
-        return cx.graph.fold(Op.TUPLE, *[_null(cx, _choice(cx, st, v, seen)) for v in items])
-    identity = _identity(value)
-    if identity not in seen:
-        seen.append(identity)
-    n = seen.index(identity)
-    return cx.graph.const(TENSOR if n == 0 else f"<tensor#{n + 1}>")
+        return cx.graph.fold(Op.TUPLE, *[_null(cx, _choice(cx, st, v)) for v in items])
+    return cx.graph.const(TENSOR)
 
 
 def assigned(cx: Lowering, st: State, point: str, value: V, e: ast.AST) -> None:

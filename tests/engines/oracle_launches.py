@@ -42,7 +42,7 @@ from tests.engines.stubs import (
 )
 
 
-class Any_(str):
+class Anything(str):
     """What stands for an argument that is no choice: equal to any name that a graph has for one."""
 
     def __eq__(self, other: object) -> bool:
@@ -52,30 +52,182 @@ class Any_(str):
     __hash__ = str.__hash__
 
 
-Any_.__name__ = "str"
-TENSOR = Any_("<tensor>")
+Anything.__name__ = "str"
+TENSOR = Anything("<tensor>")
 
-PYTHON = frozenset({"staticmethod", "classmethod", "property", "cached_property", "lru_cache", "cache"})
+PYTHON = frozenset(
+    {"staticmethod", "classmethod", "property", "cached_property", "lru_cache", "cache"}
+)
 """Decorators of Python itself."""
 
 QUESTIONS = ("is_", "has_", "get_", "supports_", "can_", "should_", "current_", "use_")
 BUILDERS = frozenset(
-    "arange tensor as_tensor cat stack device finfo iinfo promote_types result_type Generator Size numel is_tensor compile no_grad "
-    "broadcast_shapes set_default_dtype empty zeros ones full rand randn empty_like zeros_like ones_like full_like rand_like".split()
+    [
+        "arange",
+        "tensor",
+        "as_tensor",
+        "cat",
+        "stack",
+        "device",
+        "finfo",
+        "iinfo",
+        "promote_types",
+        "result_type",
+        "Generator",
+        "Size",
+        "numel",
+        "is_tensor",
+        "compile",
+        "no_grad",
+        "broadcast_shapes",
+        "set_default_dtype",
+        "empty",
+        "zeros",
+        "ones",
+        "full",
+        "rand",
+        "randn",
+        "empty_like",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "rand_like",
+    ]
 )
 MOVES = frozenset(
-    "add add_ as_strided bfloat16 bool byte chunk clamp clamp_ clone contiguous copy_ cpu cuda data_ptr detach diff dim div div_ "
-    "element_size eq exp exp_ expand expand_as fill_ flatten float gather ge gt half index_copy_ index_fill_ index_select int item "
-    "le long lt masked_fill masked_fill_ masked_scatter_ mul mul_ narrow ndimension ne neg nelement new_empty new_full new_ones "
-    "new_tensor new_zeros nonzero numel numpy permute pin_memory pow reciprocal record_stream repeat repeat_interleave "
-    "requires_grad_ reshape resize_ roll rsqrt scatter scatter_ select set_ sigmoid sign size split split_with_sizes sqrt square "
-    "squeeze squeeze_ storage_offset stride sub sub_ swapaxes t t_ tanh tile to tolist transpose transpose_ tril triu type type_as "
-    "unbind unflatten unfold unsqueeze unsqueeze_ untyped_storage view view_as where zero_".split()
+    [
+        "add",
+        "add_",
+        "as_strided",
+        "bfloat16",
+        "bool",
+        "byte",
+        "chunk",
+        "clamp",
+        "clamp_",
+        "clone",
+        "contiguous",
+        "copy_",
+        "cpu",
+        "cuda",
+        "data_ptr",
+        "detach",
+        "diff",
+        "dim",
+        "div",
+        "div_",
+        "element_size",
+        "eq",
+        "exp",
+        "exp_",
+        "expand",
+        "expand_as",
+        "fill_",
+        "flatten",
+        "float",
+        "gather",
+        "ge",
+        "gt",
+        "half",
+        "index_copy_",
+        "index_fill_",
+        "index_select",
+        "int",
+        "item",
+        "le",
+        "long",
+        "lt",
+        "masked_fill",
+        "masked_fill_",
+        "masked_scatter_",
+        "mul",
+        "mul_",
+        "narrow",
+        "ndimension",
+        "ne",
+        "neg",
+        "nelement",
+        "new_empty",
+        "new_full",
+        "new_ones",
+        "new_tensor",
+        "new_zeros",
+        "nonzero",
+        "numel",
+        "numpy",
+        "permute",
+        "pin_memory",
+        "pow",
+        "reciprocal",
+        "record_stream",
+        "repeat",
+        "repeat_interleave",
+        "requires_grad_",
+        "reshape",
+        "resize_",
+        "roll",
+        "rsqrt",
+        "scatter",
+        "scatter_",
+        "select",
+        "set_",
+        "sigmoid",
+        "sign",
+        "size",
+        "split",
+        "split_with_sizes",
+        "sqrt",
+        "square",
+        "squeeze",
+        "squeeze_",
+        "storage_offset",
+        "stride",
+        "sub",
+        "sub_",
+        "swapaxes",
+        "t",
+        "t_",
+        "tanh",
+        "tile",
+        "to",
+        "tolist",
+        "transpose",
+        "transpose_",
+        "tril",
+        "triu",
+        "type",
+        "type_as",
+        "unbind",
+        "unflatten",
+        "unfold",
+        "unsqueeze",
+        "unsqueeze_",
+        "untyped_storage",
+        "view",
+        "view_as",
+        "where",
+        "zero_",
+    ]
 )
 
 PLAIN = frozenset(
-    "staticmethod classmethod property cached_property lru_cache cache wraps override final no_type_check abstractmethod compile "
-    "inference_mode no_grad custom_op".split()
+    [
+        "staticmethod",
+        "classmethod",
+        "property",
+        "cached_property",
+        "lru_cache",
+        "cache",
+        "wraps",
+        "override",
+        "final",
+        "no_type_check",
+        "abstractmethod",
+        "compile",
+        "inference_mode",
+        "no_grad",
+        "custom_op",
+    ]
 )
 """Decorators that leave a function what it is."""
 
@@ -100,8 +252,12 @@ class Value(Stub):
     def _operation(self, *args: object) -> Any:
         return Value(f"({self._name} op)")
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operation
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __pow__ = __and__ = __or__ = _operation
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
+        _operation
+    )
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __pow__ = __and__ = __or__ = (
+        _operation
+    )
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _operation
     __hash__ = Stub.__hash__
 
@@ -122,15 +278,24 @@ class Launcher(Value):
 
     def __init__(self, kernel: Stub) -> None:
         super().__init__(f"{kernel._name}[grid]")
-        self.__dict__.update(parameters=getattr(kernel, "parameters", ()) if isinstance(kernel, Kernel) else ())
+        self.__dict__.update(
+            parameters=getattr(kernel, "parameters", ()) if isinstance(kernel, Kernel) else ()
+        )
 
 
 class Sheet(Tensor):
     """A tensor whose layout follows it through views, slices and copies."""
 
-    def _made(self, shape: Any, strides: Any = None, dtype: Dtype | None = None, device: Any = None) -> Sheet:
+    def _made(
+        self, shape: Any, strides: Any = None, dtype: Dtype | None = None, device: Any = None
+    ) -> Sheet:
         where = self.device if device is None or isinstance(device, Stub) else device
-        return Sheet(tuple(shape), dtype or self.dtype, str(where), None if strides is None else tuple(strides))
+        return Sheet(
+            tuple(shape),
+            dtype or self.dtype,
+            str(where),
+            None if strides is None else tuple(strides),
+        )
 
     def _rebuilt(self, shape: tuple[int, ...]) -> Sheet:
         return self._made(shape)
@@ -144,9 +309,15 @@ class Sheet(Tensor):
     def view(self, *shape: Any) -> Any:
         if any(isinstance(s, (Dtype, Stub)) for s in shape):
             return Value("tensor.view")
-        wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        wanted = (
+            tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        )
         known = math.prod(s for s in wanted if s != -1)
-        if wanted.count(-1) > 1 or (known == 0 and -1 in wanted) or (self.numel() % known if -1 in wanted else self.numel() != known):
+        if (
+            wanted.count(-1) > 1
+            or (known == 0 and -1 in wanted)
+            or (self.numel() % known if -1 in wanted else self.numel() != known)
+        ):
             raise RuntimeError(f"shape {wanted} is invalid for {self.shape}")
         if not self.is_contiguous():
             return Value("tensor.view")
@@ -207,12 +378,16 @@ class Sheet(Tensor):
     def _operation(self, *args: object) -> Any:
         return Value("tensor op")
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _operation
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = (
+        _operation
+    )
     __lt__ = __le__ = __gt__ = __ge__ = _operation
 
     def __getitem__(self, key: Any) -> Any:
         keys = list(key) if isinstance(key, tuple) else [key]
-        if any(not (k is None or k is Ellipsis or isinstance(k, slice) or type(k) is int) for k in keys):
+        if any(
+            not (k is None or k is Ellipsis or isinstance(k, slice) or type(k) is int) for k in keys
+        ):
             return Value("tensor[...]")
         taken = sum(k is not None and k is not Ellipsis for k in keys)
         if Ellipsis not in keys:
@@ -258,17 +433,27 @@ def fill(size: Any, value: object, **kwargs: Any) -> Any:
 
 def alike(other: Any, dtype: Dtype | None = None, device: Any = None, **kwargs: Any) -> Any:
     """torch.empty_like and its kin."""
-    return other._made(other.shape, None, dtype, device) if isinstance(other, Sheet) else Value("tensor")
+    return (
+        other._made(other.shape, None, dtype, device)
+        if isinstance(other, Sheet)
+        else Value("tensor")
+    )
 
 
-def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
+def cond(
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()
+) -> Any:
     """torch.cond on a bool."""
     return (true_fn if pred else false_fn)(*operands)
 
 
 def keep(*args: Any, **kwargs: Any) -> Any:
     """A decorator that leaves functions as they are, with or without options."""
-    return args[0] if len(args) == 1 and callable(args[0]) and not kwargs else lambda function: function
+    return (
+        args[0]
+        if len(args) == 1 and callable(args[0]) and not kwargs
+        else lambda function: function
+    )
 
 
 TORCH = {
@@ -289,17 +474,29 @@ class Recording(Facts):
         opaque = key is not None and self.engine.functions[key] == "opaque"
         if key is not None and not opaque:
             return super().visit_Call(node)
-        if isinstance(node.func, ast.Name) and (node.func.id in ("super", "locals", "isinstance") or node.func.id.startswith("__")):
+        if isinstance(node.func, ast.Name) and (
+            node.func.id in ("super", "locals", "isinstance") or node.func.id.startswith("__")
+        ):
             return self.generic_visit(node)
         grid = isinstance(node.func, ast.Subscript)
-        text = " ".join(ast.unparse(node.func.value if isinstance(node.func, ast.Subscript) else node.func).split())
+        text = " ".join(
+            ast.unparse(
+                node.func.value if isinstance(node.func, ast.Subscript) else node.func
+            ).split()
+        )
         callee = self.visit(node.func)
         if opaque:
             nothing = ast.arguments([], [], None, [], [], None, [])
             callee = ast.copy_location(ast.Lambda(nothing, callee), node)
         args = [self.visit(a) for a in node.args]
-        keywords = [ast.copy_location(ast.keyword(k.arg, self.visit(k.value)), k) for k in node.keywords]
-        flags = [ast.Constant(text), ast.Constant(self.parameters(node.func) if opaque else None), ast.Constant(grid)]
+        keywords = [
+            ast.copy_location(ast.keyword(k.arg, self.visit(k.value)), k) for k in node.keywords
+        ]
+        flags = [
+            ast.Constant(text),
+            ast.Constant(self.parameters(node.func) if opaque else None),
+            ast.Constant(grid),
+        ]
         call = ast.Call(ast.Name("__launch__", ast.Load()), [*flags, callee, *args], keywords)
         return ast.copy_location(call, node)
 
@@ -307,14 +504,18 @@ class Recording(Facts):
         self.generic_visit(node)
         if not isinstance(node.op, ast.MatMult):
             return node
-        return ast.copy_location(ast.Call(ast.Name("__matmul__", ast.Load()), [node.left, node.right], []), node)
+        return ast.copy_location(
+            ast.Call(ast.Name("__matmul__", ast.Load()), [node.left, node.right], []), node
+        )
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
         for target in node.targets:
             if isinstance(target, (ast.Tuple, ast.List)):
                 parts = [ast.Constant(len(target.elts)), node.value]
-                node.value = ast.copy_location(ast.Call(ast.Name("__parts__", ast.Load()), parts, []), node.value)
+                node.value = ast.copy_location(
+                    ast.Call(ast.Name("__parts__", ast.Load()), parts, []), node.value
+                )
                 break
         return node
 
@@ -327,8 +528,15 @@ class Recording(Facts):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         if self.name == self.engine.entry and node.name == self.engine.function.rpartition(".")[2]:
             # the function's own text, whatever it is registered as
-            node.decorator_list = [d for d in node.decorator_list if ast.unparse(d).partition("(")[0].rpartition(".")[2] in PYTHON]
-        plainly = all(ast.unparse(d).partition("(")[0].rpartition(".")[2] in PLAIN for d in node.decorator_list)
+            node.decorator_list = [
+                d
+                for d in node.decorator_list
+                if ast.unparse(d).partition("(")[0].rpartition(".")[2] in PYTHON
+            ]
+        plainly = all(
+            ast.unparse(d).partition("(")[0].rpartition(".")[2] in PLAIN
+            for d in node.decorator_list
+        )
         out = super().visit_FunctionDef(node)
         assert isinstance(out, ast.FunctionDef)
         if not plainly:
@@ -343,7 +551,10 @@ class Recording(Facts):
         for statement in self.bound.get(ast.unparse(func), ()):
             for node in ast.walk(statement):
                 if isinstance(node, ast.FunctionDef) and node.name == ast.unparse(func):
-                    return tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+                    return tuple(
+                        a.arg
+                        for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+                    )
         return ()
 
 
@@ -367,7 +578,11 @@ class Recorder(Engine):
         }  # fmt: skip
 
     def globals_of(self, module: str, name: str) -> Any:
-        return (lambda *_, **__: None) if name == "direct_register_custom_op" else super().globals_of(module, name)
+        return (
+            (lambda *_, **__: None)
+            if name == "direct_register_custom_op"
+            else super().globals_of(module, name)
+        )
 
     def matmul(self, left: Any, right: Any) -> Any:
         """`left @ right`."""
@@ -381,7 +596,15 @@ class Recorder(Engine):
         finally:
             self.importing -= 1
 
-    def launch(self, text: str, opaque: tuple[str, ...] | None, grid: bool, callee: Any, *args: Any, **kwargs: Any) -> Any:
+    def launch(
+        self,
+        text: str,
+        opaque: tuple[str, ...] | None,
+        grid: bool,
+        callee: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         """A call as it is written in the engine; `opaque` are the parameters of one that the facts say is the kernel."""
         if opaque is not None:
             try:
@@ -390,13 +613,26 @@ class Recorder(Engine):
                 callee = None
             self.record(text, opaque or signature(callee), args, kwargs)
             return Value(f"{text}(...)")
-        if isinstance(callee, Launcher) or (isinstance(callee, Stub) and (grid or launches(callee))):
-            self.record(text, getattr(callee, "parameters", ()) if isinstance(callee, (Launcher, Kernel)) else (), args, kwargs)
+        if isinstance(callee, Launcher) or (
+            isinstance(callee, Stub) and (grid or launches(callee))
+        ):
+            self.record(
+                text,
+                getattr(callee, "parameters", ()) if isinstance(callee, (Launcher, Kernel)) else (),
+                args,
+                kwargs,
+            )
         if isinstance(callee, Stub) and callee._name.split(".")[0] not in ("logger", "warnings"):
             return Value(f"{text}(...)")
         return callee(*args, **kwargs)
 
-    def record(self, text: str, parameters: tuple[str, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    def record(
+        self,
+        text: str,
+        parameters: tuple[str, ...],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+    ) -> None:
         """Note one launch with its arguments by name; what modules do when they are imported is none."""
         if self.importing:
             return
@@ -410,7 +646,11 @@ def launches(callee: Stub) -> bool:
     last = name.rpartition(".")[2]
     if isinstance(callee, Value) or name.startswith("tensor."):
         return last.endswith((")", "]")) or (last not in MOVES and not last.startswith(QUESTIONS))
-    if last.startswith(QUESTIONS) or name.split(".")[0] in ("logger", "numpy", *sys.stdlib_module_names):
+    if last.startswith(QUESTIONS) or name.split(".")[0] in (
+        "logger",
+        "numpy",
+        *sys.stdlib_module_names,
+    ):
         return False
     if name.startswith(("torch.cuda.", "torch.distributed.get", "torch.testing.")):
         return False
@@ -424,14 +664,22 @@ def signature(callee: Any) -> tuple[str, ...]:
     if callee is None or isinstance(callee, (Stub, type)):
         return ()
     try:
-        return tuple(p.name for p in inspect.signature(callee).parameters.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL))
+        return tuple(
+            p.name
+            for p in inspect.signature(callee).parameters.values()
+            if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        )
     except (TypeError, ValueError):
         return ()
 
 
 def parts(count: int, value: Any) -> Any:
     """What is unpacked; of something opaque as many as are asked for."""
-    return tuple(Value(f"{value._name}[{i}]") for i in range(count)) if isinstance(value, Stub) else value
+    return (
+        tuple(Value(f"{value._name}[{i}]") for i in range(count))
+        if isinstance(value, Stub)
+        else value
+    )
 
 
 # -- cases ------------------------------------------------------------------------------------------------------------
@@ -440,7 +688,9 @@ def parts(count: int, value: Any) -> Any:
 class LaunchCase(Case):
     """A facts file whose function ends in launches."""
 
-    def build(self, program: Program | None = None, pins: Mapping[str, Any] | None = None) -> Execution:
+    def build(
+        self, program: Program | None = None, pins: Mapping[str, Any] | None = None
+    ) -> Execution:
         overwriter = Overwriter()
         placed = []
         for name, value in (pins or {}).items():
@@ -466,7 +716,11 @@ class LaunchExecution(Execution):
         self.engine.inputs = inputs
         self.engine.launches.clear()
         arguments = self.arguments(inputs)
-        before = {k: dict(vars(v)) for k, v in arguments.items() if hasattr(v, "__dict__") and not isinstance(v, (Stub, Tensor))}
+        before = {
+            k: dict(vars(v))
+            for k, v in arguments.items()
+            if hasattr(v, "__dict__") and not isinstance(v, (Stub, Tensor))
+        }
         try:
             result = self.call(**arguments)
         except FAULTS:
@@ -482,15 +736,25 @@ class LaunchExecution(Execution):
             raise AssertionError(f"CPython passes {extra}, which are no points ({names})")
         out = {n: found.get(n) for n in names}
         scope = {**self.case.names(inputs), "result": out}
-        return out if all(eval(t, {}, scope) for t in self.case.selection.get("require", [])) else None
+        return (
+            out if all(eval(t, {}, scope) for t in self.case.selection.get("require", [])) else None
+        )
 
     def arguments(self, inputs: Inputs) -> dict[str, Any]:
         return super().arguments(inputs)
 
     def argument(self, name: str, inputs: Inputs) -> Any:
-        declared = [k for section in ("tensors", "inputs", "objects") for k in self.case.doc.get(section) or {}]
+        declared = [
+            k
+            for section in ("tensors", "inputs", "objects")
+            for k in self.case.doc.get(section) or {}
+        ]
         stated = self.case.facts.get(name)
-        if name != "self" and any(k.startswith(name + ".") for k in declared) and name not in (self.case.doc.get("objects") or {}):
+        if (
+            name != "self"
+            and any(k.startswith(name + ".") for k in declared)
+            and name not in (self.case.doc.get("objects") or {})
+        ):
             return self.implied(name, stated if isinstance(stated, Mapping) else {}, inputs)
         return super().argument(name, inputs)
 
@@ -516,7 +780,12 @@ class LaunchExecution(Execution):
 
     def tensor(self, stated: Mapping[str, Any], inputs: Inputs) -> Tensor:
         made = super().tensor(stated, inputs)
-        return Sheet(tuple(made.shape), made.dtype, str(made.device), made._strides if stated.get("strides") else None)
+        return Sheet(
+            tuple(made.shape),
+            made.dtype,
+            str(made.device),
+            made._strides if stated.get("strides") else None,
+        )
 
 
 def passed(recorded: list[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> dict[str, Any]:
@@ -538,18 +807,32 @@ def results(name: str, value: Any) -> dict[str, Any]:
     if value is None or isinstance(value, (Value, Tensor, Device)):
         return {}
     if isinstance(value, dict):
-        return {k: v for key, inner in value.items() for k, v in results(f"{name}.{key}" if name else str(key), inner).items()}
+        return {
+            k: v
+            for key, inner in value.items()
+            for k, v in results(f"{name}.{key}" if name else str(key), inner).items()
+        }
     if isinstance(value, (tuple, list)):
         fields = getattr(value, "_fields", None)
-        names = [f"{name}.{f}" if name else f for f in fields] if fields else [f"{name}[{i}]" for i in range(len(value))]
-        return {k: v for part, inner in zip(names, value, strict=True) for k, v in results(part, inner).items()}
+        names = (
+            [f"{name}.{f}" if name else f for f in fields]
+            if fields
+            else [f"{name}[{i}]" for i in range(len(value))]
+        )
+        return {
+            k: v
+            for part, inner in zip(names, value, strict=True)
+            for k, v in results(part, inner).items()
+        }
     return {name or "result": scalar(value)}
 
 
 def choices(name: str, value: Any) -> dict[str, Any]:
     """An argument as points: dicts made by the function have one for each entry."""
     if isinstance(value, dict) and not isinstance(value, Record):
-        return {k: v for key, inner in value.items() for k, v in choices(f"{name}.{key}", inner).items()}
+        return {
+            k: v for key, inner in value.items() for k, v in choices(f"{name}.{key}", inner).items()
+        }
     return {name: scalar(value)}
 
 
@@ -564,6 +847,8 @@ def scalar(value: Any) -> Any:
         return value._name
     if inspect.isroutine(value) or isinstance(value, type):
         return value.__qualname__
-    return plain(value) if value is None or isinstance(value, (bool, int, float, str, Dtype, Enum)) else TENSOR
-
-
+    return (
+        plain(value)
+        if value is None or isinstance(value, (bool, int, float, str, Dtype, Enum))
+        else TENSOR
+    )
