@@ -38,6 +38,8 @@ class TooWide(Exception):
 class Op(enum.Enum):
     """Every operation; the value is its name in the text form."""
 
+    __hash__ = object.__hash__  # members are single: no need to hash their names
+
     CONST = "const"
     INPUT = "input"
     MARK = "mark"
@@ -258,6 +260,9 @@ TABLE: Final[dict[Op, Row]] = {
 }
 
 
+_BY_NAME: Final = {op.value: op for op in Op}
+
+
 def apply(op: Op, attr: Value, args: tuple[Value, ...]) -> Value:
     """Compute an operation as CPython would, raising what it raises; arguments are defined.
 
@@ -292,15 +297,15 @@ def evaluate(op: Op, attr: Value, args: tuple[Value, ...]) -> Value:
     if op is Op.FAIL:
         return UNDEF
     if op is Op.OK:
-        if any(a is UNDEF for a in args):
+        if UNDEF in args:
             return True  # an earlier guard speaks for the failure
         assert isinstance(attr, tuple)
         try:
-            apply(Op(attr[0]), attr[1], args)
+            apply(_BY_NAME[attr[0]], attr[1], args)
         except FAULTS:
             return False
         return True
-    if any(a is UNDEF for a in args):
+    if UNDEF in args:
         return UNDEF
     try:
         return apply(op, attr, args)
