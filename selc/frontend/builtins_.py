@@ -5,7 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from selc.frontend import access, calls, classes, enums, expr, names, sequences, sets, tensors
+from selc.frontend import (
+    access,
+    calls,
+    classes,
+    enums,
+    expr,
+    iteration,
+    methods,
+    sequences,
+    sets,
+    tensors,
+)
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.literals import FROM_FACTS
 from selc.frontend.state import State
@@ -15,10 +26,8 @@ from selc.frontend.values import (
     DictObj,
     Entry,
     External,
-    Func,
     InstObj,
     ListObj,
-    Mask,
     Opaque,
     Raised,
     Ref,
@@ -29,164 +38,7 @@ from selc.frontend.values import (
 from selc.ir.graph import Node
 from selc.ir.op import Op
 
-MAX_ITEMS = 20_000
-
-
 # -- iteration -----------------------------------------------------------------------------------
-
-
-def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
-    """The elements of a static collection, in order."""
-    if isinstance(value, Tup):
-        return value.items
-    if isinstance(value, Ref):
-        obj = cx.obj(st, value, e)
-        if isinstance(obj, (ListObj, DictObj)) and obj.unknown:
-            names.refuse_state(cx, e, obj.unknown)
-        if isinstance(obj, ListObj):
-            if obj.kind == "set" and len(obj.items) > 1:
-                cx.refuse(
-                    e,
-                    "SEL901",
-                    "the order of a set is not defined",
-                    help="iterate over a tuple or `sorted(...)`",
-                )
-            return obj.items
-        if isinstance(obj, DictObj):
-            return tuple(key_value(cx, k) for k in entries_of(cx, st, value, e))
-    if isinstance(value, Node):
-        known = cx.known(value)
-        if known is not None and isinstance(known[0], (tuple, str)):
-            return tuple(cx.graph.const(v) for v in known[0])
-        lengths = {len(v) for v in cx.abs(value).values or () if isinstance(v, (tuple, str))}
-        if len(lengths) == 1 and cx.abs(value).kinds <= {"tuple", "str"}:
-            return tuple(
-                cx.graph.fold(Op.INDEX, value, cx.graph.const(i)) for i in range(lengths.pop())
-            )
-    if isinstance(value, Cls) and enums.base_of(cx, value) is not None:
-        return enums.listed(cx, value)
-    cx.refuse(
-        e,
-        "SEL901",
-        f"iterating over {expr.describe(cx, st, value)} needs a length known before serving",
-        help="give it as a fact, or as an input with `values:`",
-    )
-
-
-def key_value(cx: Lowering, key: object) -> V:
-    """A dict key as a value."""
-    if isinstance(key, tuple):
-        return Tup(tuple(key_value(cx, k) for k in key))
-    return key if isinstance(key, (Cls, Func, External)) else cx.graph.const(key)
-
-
-def entries_of(cx: Lowering, st: State, value: V, e: ast.AST) -> dict[object, Entry]:
-    """The entries of a dict whose keys are all certain."""
-    if isinstance(value, Ref):
-        obj = cx.obj(st, value, e)
-        if isinstance(obj, DictObj):
-            if obj.unknown:
-                names.refuse_state(cx, e, obj.unknown)
-            live = {k: v for k, v in obj.entries.items() if cx.known_bool(v.present) is not False}
-            if any(cx.known_bool(v.present) is not True for v in live.values()):
-                cx.refuse(e, "SEL901", "which keys this dict has depends on an input")
-            return live
-    cx.refuse(e, "SEL901", f"{expr.describe(cx, st, value)} is used as a dict")
-
-
-def comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
-    """List, set and dict comprehensions and generator expressions over static collections."""
-    assert isinstance(e, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp))
-    out: list[tuple[V, V]] = []
-
-    def element(s: State) -> None:
-        if isinstance(e, ast.DictComp):
-            out.append((expr.lower(cx, s, e.key), expr.lower(cx, s, e.value)))
-        else:
-            out.append((expr.lower(cx, s, e.elt), cx.none))
-
-    _generate(cx, st, e, e.generators, element)
-    if isinstance(e, ast.DictComp):
-        entries = {access.static_key(cx, st, k, e): Entry(cx.true, v) for k, v in out}
-        return cx.heap.new(st, DictObj(entries))
-    items = tuple(k for k, _ in out)
-    if isinstance(e, ast.GeneratorExp):
-        return Tup(items)
-    return cx.heap.new(st, ListObj(items, kind="set" if isinstance(e, ast.SetComp) else "list"))
-
-
-def _generate(
-    cx: Lowering,
-    st: State,
-    e: ast.expr,
-    generators: list[ast.comprehension],
-    element: Callable[[State], None],
-) -> None:
-    generator = generators[0]
-    items = iterate(cx, st, expr.lower(cx, st, generator.iter), generator.iter)
-    bound = frozenset(n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name))
-    frame = cx.frame
-    outer, iterations = frame.scope, frame.iterations
-    scope = cx.new_scope(outer, bound)
-    cx.comprehensions.add(scope)
-    frame.scope = scope
-    st.scopes[scope] = {}
-    try:
-        for i, item in enumerate(items):
-            frame.iterations = f"{iterations}[{i}]"
-            from selc.frontend import stmt
-
-            stmt.assign(cx, st, generator.target, item)
-            keep = True
-            for test in generator.ifs:
-                cond = cx.known_bool(expr.truth(cx, st, expr.lower(cx, st, test), test))
-                if cond is None:
-                    cx.refuse(
-                        test,
-                        "SEL901",
-                        "which elements a comprehension keeps depends on an input",
-                        help="use a conditional expression for the element instead of `if`",
-                    )
-                keep = cond
-                if not keep:
-                    break
-            if not keep:
-                continue
-            if len(generators) > 1:
-                _generate(cx, st, e, generators[1:], element)
-            else:
-                element(st)
-    finally:
-        frame.scope, frame.iterations = outer, iterations
-        st.scopes.pop(scope, None)
-
-
-def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, existential: bool) -> V:
-    """`any(... for ...)` and `all(...)`, evaluated lazily; tests may use `if`."""
-    done: list[Node] = []
-
-    def element(s: State) -> None:
-        stop = cx.false
-        for d in done:
-            stop = cx.graph.either(stop, d)
-
-        def one(t: State) -> V:
-            return expr.truth(cx, t, expr.lower(cx, t, gen.elt), gen.elt)
-
-        value = (
-            cx.branch(s, stop, lambda _: cx.false, one)
-            if existential
-            else cx.branch(s, stop, lambda _: cx.true, one)
-        )
-        assert isinstance(value, Node)
-        done.append(value if existential else cx.graph.negate(value))
-
-    _generate(cx, st, e, gen.generators, element)
-    out = cx.false
-    for d in done:
-        out = cx.graph.either(out, d)
-    result = out if existential else cx.graph.negate(out)
-    return expr._sited(cx, st, e, result)
 
 
 # -- functions -----------------------------------------------------------------------------------
@@ -236,7 +88,7 @@ def _extremum(largest: bool) -> Rule:
             return cx.op(st, e, op1, args[0])
         if len(args) == 1 and isinstance(args[0], Choice):
             return expr.each(cx, st, args[0], lambda s, v: rule(cx, s, e, (v,), kwargs))
-        items = args if len(args) > 1 else iterate(cx, st, args[0], e)
+        items = args if len(args) > 1 else iteration.iterate(cx, st, args[0], e)
         if not items:
             if "default" in kwargs:
                 return kwargs["default"]
@@ -285,7 +137,7 @@ def _sum(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict
         return cx.op(st, e, Op.SUM, args[0])
     start = args[1] if len(args) > 1 else kwargs.get("start", cx.graph.const(0))
     out = start
-    for item in iterate(cx, st, args[0], e):
+    for item in iteration.iterate(cx, st, args[0], e):
         out = expr.binary(cx, st, e, Op.ADD, out, item)
     return out
 
@@ -317,7 +169,7 @@ def _len(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict
             cx.refuse(
                 e, "SEL901", "the length of a set of values that may be equal is not supported"
             )
-    return cx.graph.const(len(iterate(cx, st, value, e)))
+    return cx.graph.const(len(iteration.iterate(cx, st, value, e)))
 
 
 def _range(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
@@ -339,8 +191,12 @@ def _range(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: di
             )
         values.append(int(known[0]))
     steps = range(*values)
-    if len(steps) > MAX_ITEMS:
-        cx.refuse(e, "SEL902", f"`{snippet(e)}` has {len(steps)} elements, more than {MAX_ITEMS}")
+    if len(steps) > iteration.MAX_ITEMS:
+        cx.refuse(
+            e,
+            "SEL902",
+            f"`{snippet(e)}` has {len(steps)} elements, more than {iteration.MAX_ITEMS}",
+        )
     return Tup(tuple(cx.graph.const(i) for i in steps))
 
 
@@ -380,73 +236,32 @@ def _str(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict
 
 
 def _tuple(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    return Tup(iterate(cx, st, args[0], e)) if args else Tup(())
+    return Tup(iteration.iterate(cx, st, args[0], e)) if args else Tup(())
 
 
 def _list(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    return cx.heap.new(st, ListObj(iterate(cx, st, args[0], e) if args else ()))
+    return cx.heap.new(st, ListObj(iteration.iterate(cx, st, args[0], e) if args else ()))
 
 
 def _set(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     obj = cx.obj(st, args[0], e) if args and isinstance(args[0], Ref) else None
     if isinstance(obj, ListObj) and obj.kind == "set" and not obj.unknown:
         return cx.heap.new(st, ListObj(obj.items, kind="set"))
-    return cx.heap.new(st, ListObj(iterate(cx, st, args[0], e) if args else (), kind="set"))
+    return cx.heap.new(
+        st, ListObj(iteration.iterate(cx, st, args[0], e) if args else (), kind="set")
+    )
 
 
 def _dict(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     entries: dict[object, Entry] = {}
     if args and isinstance(args[0], Ref) and isinstance(cx.obj(st, args[0], e), DictObj):
-        entries.update(_raw_entries(cx, st, args[0], e))
+        entries.update(methods.raw_entries(cx, st, args[0], e))
     elif args:
-        for pair in iterate(cx, st, args[0], e):
-            key, value = iterate(cx, st, pair, e)
+        for pair in iteration.iterate(cx, st, args[0], e):
+            key, value = iteration.iterate(cx, st, pair, e)
             entries[access.static_key(cx, st, key, e)] = Entry(cx.true, value)
     entries.update({k: Entry(cx.true, v) for k, v in kwargs.items()})
     return cx.heap.new(st, DictObj(entries))
-
-
-def _raw_entries(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> dict[object, Entry]:
-    obj = cx.obj(st, ref, e)
-    assert isinstance(obj, DictObj)
-    if obj.unknown:
-        names.refuse_state(cx, e, obj.unknown)
-    return dict(obj.entries)
-
-
-def merged_dicts(cx: Lowering, st: State, e: ast.expr, left: Ref, right: Ref) -> V:
-    """`left | right` of two dicts or sets."""
-    sets = _set_algebra(cx, st, e, Op.BITOR, left, right)
-    if sets is not None:
-        return sets
-    if not all(isinstance(cx.obj(st, r, e), DictObj) for r in (left, right)):
-        cx.refuse(e, "SEL901", "`|` between these objects is not supported")
-    entries = _raw_entries(cx, st, left, e)
-    for key, entry in entries_of(cx, st, right, e).items():
-        entries[key] = entry
-    return cx.heap.new(st, DictObj(entries))
-
-
-def _set_algebra(cx: Lowering, st: State, e: ast.expr, op: Op, left: Ref, right: Ref) -> V | None:
-    """`|`, `&`, `-` of two sets whose elements are known; None if these are no sets."""
-    a, b = cx.obj(st, left, e), cx.obj(st, right, e)
-    if not (isinstance(a, ListObj) and isinstance(b, ListObj) and a.kind == b.kind == "set"):
-        return None
-    for obj in (a, b):
-        if obj.unknown:
-            names.refuse_state(cx, e, obj.unknown)
-    first = {access.static_key(cx, st, v, e): v for v in a.items}
-    second = {access.static_key(cx, st, v, e): v for v in b.items}
-    if op is Op.BITOR:
-        out = {**second, **first}
-    else:
-        out = {k: v for k, v in first.items() if (k in second) == (op is Op.BITAND)}
-    return cx.heap.new(st, ListObj(tuple(out.values()), kind="set"))
-
-
-def set_operation(cx: Lowering, st: State, e: ast.expr, op: Op, left: Ref, right: Ref) -> V | None:
-    """`&` and `-` of two sets; None if these are no sets."""
-    return _set_algebra(cx, st, e, op, left, right) if op in (Op.BITAND, Op.SUB) else None
 
 
 def _enumerate(
@@ -459,23 +274,23 @@ def _enumerate(
     )
     if start is None or not isinstance(start[0], int):
         cx.refuse(e, "SEL901", "`enumerate` from a start that depends on an input is not supported")
-    items = iterate(cx, st, args[0], e)
+    items = iteration.iterate(cx, st, args[0], e)
     return Tup(tuple(Tup((cx.graph.const(i), v)) for i, v in enumerate(items, start[0])))
 
 
 def _zip(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    columns = [iterate(cx, st, a, e) for a in args]
+    columns = [iteration.iterate(cx, st, a, e) for a in args]
     if kwargs and len({len(c) for c in columns}) > 1:
         cx.refuse(e, "SEL901", "`zip(strict=...)` of different lengths")
     return Tup(tuple(Tup(tuple(row)) for row in zip(*columns, strict=False)))
 
 
 def _reversed(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    return Tup(tuple(reversed(iterate(cx, st, args[0], e))))
+    return Tup(tuple(reversed(iteration.iterate(cx, st, args[0], e))))
 
 
 def _map(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    columns = [iterate(cx, st, a, e) for a in args[1:]]
+    columns = [iteration.iterate(cx, st, a, e) for a in args[1:]]
     return Tup(
         tuple(
             calls.invoke(cx, st, e, args[0], tuple(row), {}) for row in zip(*columns, strict=False)
@@ -491,7 +306,7 @@ def _sorted(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: d
         obj = cx.obj(st, value, e)
         items = obj.items if isinstance(obj, ListObj) else ()
     else:
-        items = iterate(cx, st, value, e)
+        items = iteration.iterate(cx, st, value, e)
     key = kwargs.get("key", cx.none)
     by = [v if key is cx.none else calls.invoke(cx, st, e, key, (v,), {}) for v in items]
     known = [cx.known(enums.ordered(cx, st, k, e, False)) for k in by]
@@ -509,7 +324,7 @@ def _any_all(existential: bool) -> Rule:
         if isinstance(args[0], Node) and cx.known(args[0]) is None:
             return cx.op(st, e, Op.ANY if existential else Op.ALL, args[0])
         out = cx.false
-        for item in iterate(cx, st, args[0], e):
+        for item in iteration.iterate(cx, st, args[0], e):
             hit = expr.truth(cx, st, item, e)
             out = cx.graph.either(out, hit if existential else cx.graph.negate(hit))
         return expr._sited(cx, st, e, out if existential else cx.graph.negate(out))
@@ -521,7 +336,7 @@ def _next(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dic
     argument = e.args[0]
     if not isinstance(argument, ast.GeneratorExp):
         cx.refuse(e, "SEL901", "`next` is supported on a generator expression alone")
-    items = iterate(cx, st, args[0], e)
+    items = iteration.iterate(cx, st, args[0], e)
     if items:
         return items[0]
     if len(args) > 1:
@@ -756,252 +571,4 @@ _FUNCTIONS: dict[str, Rule] = {
 # -- methods -------------------------------------------------------------------------------------
 
 
-def method(  # noqa: C901  # one case per kind
-    cx: Lowering,
-    st: State,
-    e: ast.expr,
-    self: V,
-    name: str,
-    args: tuple[V, ...],
-    kwargs: dict[str, V],
-) -> V:
-    """A method of a built-in type."""
-    assert isinstance(e, ast.Call)
-    if isinstance(self, Mask) and name in ("any", "all") and not (args or kwargs):
-        return sequences.quantified(cx, st, e, self, name == "all")
-    if isinstance(self, Seq):
-        if args or kwargs:
-            cx.refuse(
-                e, "SEL901", f"`{snippet(e)}` along a dimension is not supported: {sequences.ONLY}"
-            )
-        return sequences.aggregate(cx, st, e, self, name, method=True)
-    if isinstance(self, Node):
-        return _node_method(cx, st, e, self, name, args)
-    if isinstance(self, Ref):
-        obj = cx.obj(st, self, e)
-        if isinstance(obj, DictObj):
-            return _dict_method(cx, st, e, self, obj, name, args, kwargs)
-        if isinstance(obj, ListObj):
-            return _list_method(cx, st, e, self, obj, name, args)
-        if obj.name == tensors.TENSOR:
-            return tensors.method(cx, st, e, self, name, args, kwargs)
-    if isinstance(self, Tup) and self.size and name == "numel" and not args:
-        return tensors.product(cx, [expr.as_node(cx, st, v, e) for v in self.items])
-    if isinstance(self, Tup) and name in ("index", "count"):
-        return cx.op(
-            st,
-            e,
-            Op.METHOD,
-            expr.as_node(cx, st, self, e),
-            *[expr.as_node(cx, st, a, e) for a in args],
-            attr=name,
-        )
-    if isinstance(self, Tup) and name == "_replace":
-        items = tuple(kwargs.get(f, v) for f, v in zip(self.fields, self.items, strict=True))
-        return Tup(items, self.fields, cls=self.cls)
-    if isinstance(self, Tup) and name == "_asdict":
-        return cx.heap.new(
-            st,
-            DictObj({f: Entry(cx.true, v) for f, v in zip(self.fields, self.items, strict=True)}),
-        )
-    cx.refuse(
-        e, "SEL901", f"the method `.{name}` of {expr.describe(cx, st, self)} is not supported"
-    )
-
-
-def _node_method(
-    cx: Lowering, st: State, e: ast.Call, self: Node, name: str, args: tuple[V, ...]
-) -> V:
-    if name == "bit_length":
-        return cx.op(st, e, Op.BIT_LENGTH, self)
-    if name == "is_integer":
-        return cx.op(st, e, Op.IS_INTEGER, self)
-    if name == "item":
-        return sequences.sited(cx, st, e, self) if self.op is Op.INPUT else self
-    nodes = [
-        expr.as_node(cx, st, a, e) if not isinstance(a, Ref) else _joined_list(cx, st, a, e)
-        for a in args
-    ]
-    return cx.op(st, e, Op.METHOD, self, *nodes, attr=name)
-
-
-def _joined_list(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> Node:
-    return expr.as_node(cx, st, Tup(iterate(cx, st, ref, e)), e)
-
-
-def _dict_method(
-    cx: Lowering,
-    st: State,
-    e: ast.Call,
-    ref: Ref,
-    obj: DictObj,
-    name: str,
-    args: tuple[V, ...],
-    kwargs: dict[str, V],
-) -> V:
-    if name == "get":
-        default = args[1] if len(args) > 1 else cx.none
-        return expr.each(cx, st, args[0], lambda s, v: access.dict_get(cx, s, e, obj, v, default))
-    if name in ("keys", "values", "items"):
-        entries = entries_of(cx, st, ref, e)
-        if name == "keys":
-            return Tup(tuple(key_value(cx, k) for k in entries))
-        if name == "values":
-            return Tup(tuple(v.value for v in entries.values()))
-        return Tup(tuple(Tup((key_value(cx, k), v.value)) for k, v in entries.items()))
-    if name == "copy":
-        return copied(cx, st, e, ref, deep=False)
-    if name == "update":
-        return _update(cx, st, e, ref, obj, args, kwargs)
-    if name in ("pop", "setdefault"):
-        return _pop_or_set(cx, st, e, ref, obj, name, args)
-    if name == "clear":
-        cx.replace(st, ref, DictObj({}, "", obj.frozen), e)
-        return cx.none
-    cx.refuse(e, "SEL901", f"the dict method `.{name}` is not supported")
-
-
-def _update(
-    cx: Lowering,
-    st: State,
-    e: ast.Call,
-    ref: Ref,
-    obj: DictObj,
-    args: tuple[V, ...],
-    kwargs: dict[str, V],
-) -> V:
-    entries = dict(obj.entries)
-    if args and isinstance(args[0], Choice):
-
-        def one(s: State, v: V) -> V:
-            inner = cx.obj(s, ref, e)
-            assert isinstance(inner, DictObj)
-            return _update(cx, s, e, ref, inner, (v,), kwargs)
-
-        return expr.each(cx, st, args[0], one)
-    if args:
-        other = args[0]
-        extra = cx.obj(st, other, e) if isinstance(other, Ref) else None
-        if isinstance(extra, DictObj):
-            if extra.unknown:
-                names.refuse_state(cx, e, extra.unknown)
-            for key, entry in extra.entries.items():
-                entries[key] = _overlay(cx, st, e, entries.get(key), entry)
-        else:
-            for pair in iterate(cx, st, other, e):
-                key, value = iterate(cx, st, pair, e)
-                entries[access.static_key(cx, st, key, e)] = Entry(cx.true, value)
-    for key, value in kwargs.items():
-        entries[key] = Entry(cx.true, value)
-    cx.replace(st, ref, DictObj(entries, obj.unknown, obj.frozen, obj.memo), e)
-    return cx.none
-
-
-def _overlay(cx: Lowering, st: State, e: ast.AST, old: Entry | None, new: Entry) -> Entry:
-    """An entry after an update with one that may be absent."""
-    if old is None or cx.known_bool(new.present) is True:
-        return new
-    value = cx.branch(st, new.present, access._give(new.value), access._give(old.value))
-    return Entry(cx.graph.either(new.present, old.present), value)
-
-
-def _pop_or_set(
-    cx: Lowering, st: State, e: ast.Call, ref: Ref, obj: DictObj, name: str, args: tuple[V, ...]
-) -> V:
-    key = access.static_key(cx, st, args[0], e)
-    entry = obj.entries.get(key)
-    if entry is None and obj.unknown:
-        names.refuse_state(cx, e, obj.unknown)
-    absent = Entry(cx.false, cx.none)
-    entry = entry or absent
-    if name == "pop":
-        value = entry.value
-        if len(args) > 1:
-            default = args[1]
-            value = cx.branch(st, entry.present, access._give(entry.value), access._give(default))
-        else:
-            cx.partial(st, e, entry.present, "KeyError", f"the key {key!r} must be there")
-        entries = {k: v for k, v in obj.entries.items() if k != key}
-        cx.replace(st, ref, DictObj(entries, obj.unknown, obj.frozen, obj.memo), e)
-        return value
-    default = args[1] if len(args) > 1 else cx.none
-    value = cx.branch(st, entry.present, access._give(entry.value), access._give(default))
-    entries = {**obj.entries, key: Entry(cx.true, value)}
-    cx.replace(st, ref, DictObj(entries, obj.unknown, obj.frozen, obj.memo), e)
-    return value
-
-
-def _list_method(
-    cx: Lowering, st: State, e: ast.Call, ref: Ref, obj: ListObj, name: str, args: tuple[V, ...]
-) -> V:
-    if name in ("append", "add", "extend", "insert") and obj.unknown:
-        return cx.none  # its content is unknown anyway, and reading it is refused
-    if obj.unknown:
-        names.refuse_state(cx, e, obj.unknown)
-    items = list(obj.items)
-    result: V = cx.none
-    if name in ("append", "add"):
-        items.append(args[0])
-    elif name == "extend":
-        items.extend(iterate(cx, st, args[0], e))
-    elif name == "copy":
-        return cx.heap.new(st, ListObj(obj.items, kind=obj.kind))
-    elif name == "pop" and items:
-        index = cx.known(expr.as_node(cx, st, args[0], e)) if args else (-1,)
-        if (
-            index is None
-            or not isinstance(index[0], int)
-            or not -len(items) <= index[0] < len(items)
-        ):
-            cx.refuse(e, "SEL901", "popping at an index that depends on an input is not supported")
-        result = items.pop(index[0])
-    elif name in ("index", "count"):
-        return cx.op(
-            st,
-            e,
-            Op.METHOD,
-            expr.as_node(cx, st, Tup(obj.items), e),
-            expr.as_node(cx, st, args[0], e),
-            attr=name,
-        )
-    elif name == "insert":
-        index = cx.known(expr.as_node(cx, st, args[0], e))
-        if index is None or not isinstance(index[0], int):
-            cx.refuse(
-                e, "SEL901", "inserting at an index that depends on an input is not supported"
-            )
-        items.insert(index[0], args[1])
-    elif name == "reverse":
-        items.reverse()
-    else:
-        cx.refuse(e, "SEL901", f"the list method `.{name}` is not supported")
-    cx.replace(st, ref, ListObj(tuple(items), obj.unknown, obj.frozen, obj.kind), e)
-    return result
-
-
-def copied(cx: Lowering, st: State, e: ast.AST, value: V, deep: bool) -> V:
-    """A copy of a dict, list or object."""
-    if isinstance(value, Choice):
-        return expr.each(cx, st, value, lambda s, v: copied(cx, s, e, v, deep))
-    if isinstance(value, Ref):
-        obj = cx.obj(st, value, e)
-        if isinstance(obj, (DictObj, ListObj)) and obj.unknown:
-            names.refuse_state(cx, e, obj.unknown)
-
-        def inner(v: V) -> V:
-            return copied(cx, st, e, v, deep) if deep else v
-
-        if isinstance(obj, DictObj):
-            return cx.heap.new(
-                st, DictObj({k: Entry(v.present, inner(v.value)) for k, v in obj.entries.items()})
-            )
-        if isinstance(obj, ListObj):
-            return cx.heap.new(st, ListObj(tuple(inner(v) for v in obj.items), kind=obj.kind))
-        fields = {k: Entry(v.present, inner(v.value)) for k, v in obj.fields.items()}
-        return cx.heap.new(st, InstObj(obj.cls, fields, "", obj.name))
-    if isinstance(value, (Node, Tup, Opaque)):
-        return value
-    cx.refuse(e, "SEL901", "copying this value is not supported")
-
-
-__all__ = ["call", "comprehension", "copied", "entries_of", "iterate", "method", "quantifier"]
+__all__ = ["call"]

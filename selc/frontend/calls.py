@@ -10,9 +10,11 @@ from selc.frontend import (
     builtins_,
     enums,
     expr,
+    iteration,
     launches,
     library,
     literals,
+    methods,
     names,
     tensors,
 )
@@ -51,7 +53,7 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:  # noqa: C901  # one case p
     if isinstance(e.func, ast.Name) and e.func.id in ("any", "all") and len(e.args) == 1:
         tests, builtin = e.args[0], External(f"builtins.{e.func.id}")
         if isinstance(tests, ast.GeneratorExp) and names.load(cx, st, e.func) == builtin:
-            return builtins_.quantifier(cx, st, e, tests, e.func.id == "any")
+            return iteration.quantifier(cx, st, e, tests, e.func.id == "any")
     kernel = fact is not None and fact.opaque
     callee: V | None = None
     if kernel:
@@ -106,7 +108,7 @@ def _expanded(cx: Lowering, st: State, e: ast.expr, value: V, opaque_callee: boo
     """`**value`: what it passes; a key that may be absent can only go to a launch."""
     if not opaque_callee:
         out: dict[str, V] = {}
-        for key, entry in builtins_.entries_of(cx, st, value, e).items():
+        for key, entry in iteration.entries_of(cx, st, value, e).items():
             out[str(key)] = entry.value
         return out
     if isinstance(value, Choice):
@@ -212,7 +214,7 @@ def invoke(  # noqa: C901  # one case per kind
         case Cls():
             return instantiate(cx, st, e, callee, args, kwargs)
         case Method():
-            return builtins_.method(cx, st, e, callee.self, callee.name, args, kwargs)
+            return methods.method(cx, st, e, callee.self, callee.name, args, kwargs)
         case External():
             return _external(cx, st, e, callee.name, args, kwargs)
         case Ref():
@@ -449,9 +451,9 @@ def instantiate(
     cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...], kwargs: dict[str, V]
 ) -> V:
     """`Class(...)`: exceptions, NamedTuples, dataclasses, records and plain classes."""
-    base = exception_base(cx, cls)
-    if base is not None:
-        return Raised(f"{cls.qualname}:{base}", "")
+    exception = exception_name(cx, cls)
+    if exception is not None:
+        return Raised(exception, "")
     kind = _class_kind(cx, cls)
     if kind in ("namedtuple", "dataclass"):
         fields = _declared_fields(cx, st, e, cls, args, kwargs)
@@ -474,19 +476,29 @@ def instantiate(
     return ref
 
 
-def exception_base(cx: Lowering, cls: Cls) -> str | None:
-    """The built-in exception that a class derives from, if it does."""
+def exception_name(cx: Lowering, cls: Cls) -> str | None:
+    """How handlers see a class of exceptions: its name, `:`, and those of its ancestors.
+
+    None if it derives from no built-in exception.
+    """
+    above = _exceptions_above(cx, cls)
+    own = f"{cls.qualname}:{','.join(above)}"
+    return own if any(hasattr(py, name) for name in above) else None
+
+
+def _exceptions_above(cx: Lowering, cls: Cls) -> list[str]:
     from selc.frontend import stmt
 
+    out: list[str] = []
     for base in cls.node.bases:
         value = stmt.run_class_value(cx, cls, base)
         if isinstance(value, External):
             found = getattr(py, value.name.removeprefix("builtins."), None)
             if isinstance(found, type) and issubclass(found, BaseException):
-                return found.__name__
+                out.append(found.__name__)
         if isinstance(value, Cls):
-            return exception_base(cx, value)
-    return None
+            out += [value.qualname, *_exceptions_above(cx, value)]
+    return out
 
 
 def is_record_class(cx: Lowering, cls: Cls) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from selc.frontend import access, expr, literals, names
+from selc.frontend import access, expr, iteration, literals, methods, names
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import Choice, DictObj, External, FileV, InstObj, Mask, Ref, V
@@ -231,19 +231,17 @@ def _log2(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dic
 
 
 def _prod(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    from selc.frontend import builtins_
 
     out = expr.as_node(cx, st, kwargs.get("start", cx.graph.const(1)), e)
-    for item in builtins_.iterate(cx, st, args[0], e):
+    for item in iteration.iterate(cx, st, args[0], e):
         out = cx.op(st, e, Op.MUL, out, expr.as_node(cx, st, item, e))
     return out
 
 
 def _bisect(right: bool) -> Model:
     def model(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-        from selc.frontend import builtins_
 
-        items = [expr.as_node(cx, st, v, e) for v in builtins_.iterate(cx, st, args[0], e)]
+        items = [expr.as_node(cx, st, v, e) for v in iteration.iterate(cx, st, args[0], e)]
         values = [cx.known(n) for n in items]
         if len(args) > 2 or kwargs or any(v is None for v in values):
             cx.refuse(e, "SEL901", "bisection of a list that depends on an input is not supported")
@@ -262,13 +260,13 @@ def _bisect(right: bool) -> Model:
 
 def _cond(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     """torch.cond: one of two functions on the same operands."""
-    from selc.frontend import builtins_, calls
+    from selc.frontend import calls
 
     names_ = ("pred", "true_fn", "false_fn", "operands")
     given = {**dict(zip(names_, args, strict=False)), **kwargs}
     if not set(names_[:3]) <= set(given):
         cx.refuse(e, "SEL901", "`torch.cond` needs a condition and two functions")
-    operands = builtins_.iterate(cx, st, given["operands"], e) if "operands" in given else ()
+    operands = iteration.iterate(cx, st, given["operands"], e) if "operands" in given else ()
     cond = expr.truth(cx, st, given["pred"], e)
     return cx.branch(
         st,
@@ -307,9 +305,8 @@ def _replace(
 
 
 def _copy(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    from selc.frontend import builtins_
 
-    return builtins_.copied(cx, st, e, args[0], deep="deep" in snippet(e.func))
+    return methods.copied(cx, st, e, args[0], deep="deep" in snippet(e.func))
 
 
 def _logger(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:

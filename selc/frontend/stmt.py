@@ -7,11 +7,20 @@ import builtins as py
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from selc.diag.diagnostic import Refused
 from selc.diag.span import Span
-from selc.frontend import access, builtins_, calls, expr, launches, library, names
+from selc.frontend import (
+    access,
+    calls,
+    expr,
+    iteration,
+    launches,
+    library,
+    methods,
+    names,
+)
 from selc.frontend.context import MAX_UNROLL, Cascade, Exit, Frame, Handler, Loop, Lowering, snippet
 from selc.frontend.sites import stores
 from selc.frontend.state import State
@@ -188,8 +197,10 @@ def run_module(cx: Lowering, module: ModuleSource, segments: Sequence[Segment], 
     conds, bases, handlers = cx.conds, cx.bases, cx.handlers
     cx.conds, cx.bases, cx.handlers = [], [cx.true], []
     frame.depth = 0
+    running = len(cx.running)
     try:
         for segment in segments:
+            cx.running[running:] = [(str(module.path), segment.first_line)]
             for statement in module.parse(segment):
                 cx.keep.append(statement)
                 for part in _binding(cx, st, statement, name):
@@ -198,6 +209,7 @@ def run_module(cx: Lowering, module: ModuleSource, segments: Sequence[Segment], 
         if value is None:
             raise Cascade
     finally:
+        del cx.running[running:]
         cx.frames.pop()
         cx.conds, cx.bases, cx.handlers = conds, bases, handlers
     cx.heap.base.update(st.heap)
@@ -382,7 +394,7 @@ def _parts_of(cx: Lowering, st: State, value: V, e: ast.AST, count: int | None) 
             f"{expr.describe(cx, st, value)} is unpacked",
             help="state it under `functions:` or `objects:`",
         )
-    return builtins_.iterate(cx, st, value, e)
+    return iteration.iterate(cx, st, value, e)
 
 
 def _assign(cx: Lowering, st: State, s: ast.Assign) -> None:
@@ -418,7 +430,7 @@ def _augmented(cx: Lowering, st: State, s: ast.AugAssign, e: ast.BinOp, left: V,
     if isinstance(left, Ref) and isinstance(s.op, ast.Add):
         obj = cx.obj(st, left, s)
         if isinstance(obj, ListObj) and not obj.unknown:
-            items = obj.items + builtins_.iterate(cx, st, right, s.value)
+            items = obj.items + iteration.iterate(cx, st, right, s.value)
             cx.replace(st, left, ListObj(items, kind=obj.kind, frozen=obj.frozen), s)
             return
     assign(cx, st, s.target, expr.binary(cx, st, e, expr.BINARY.get(type(s.op)), left, right))
@@ -448,7 +460,7 @@ def _for(cx: Lowering, st: State, s: ast.For) -> None:
     def over(state: State, value: V) -> V:
         if isinstance(value, Node) and cx.known(value) is None and cx.abs(value).values is not None:
             return expr.split(cx, state, value, s.iter, lambda t, v: over(t, cx.graph.const(v)))
-        _loop(cx, state, s, builtins_.iterate(cx, state, value, s.iter))
+        _loop(cx, state, s, iteration.iterate(cx, state, value, s.iter))
         return cx.none
 
     expr.each(cx, st, collection, over)
@@ -622,6 +634,10 @@ def _assert(cx: Lowering, st: State, s: ast.Assert) -> None:
         cx.guard(st, "require", "assert", snippet(s.test), str(message), cx.span(s.test), cond)
 
 
+_SEVERAL: Final = "several"
+"""The exception that a handler holds if it may be one of several."""
+
+
 def _raise(cx: Lowering, st: State, s: ast.Raise) -> None:
     name, why = "Exception", ""
     if s.exc is None:
@@ -636,12 +652,14 @@ def _raise(cx: Lowering, st: State, s: ast.Raise) -> None:
         elif isinstance(value, Raised):
             name, why = value.name, value.text
         elif isinstance(value, Cls):
-            name = f"{value.qualname}:{calls.exception_base(cx, value) or 'Exception'}"
+            name = calls.exception_name(cx, value) or f"{value.qualname}:Exception"
         elif cx.handlers:
             cx.refuse(s, "SEL901", "which exception is raised inside a `try` is not certain")
         if isinstance(s.exc, ast.Call) and s.exc.args:
             first = s.exc.args[0]
             why = str(first.value) if isinstance(first, ast.Constant) else snippet(first)
+    if name == _SEVERAL and cx.handlers:
+        cx.refuse(s, "SEL901", "which exception is raised inside a `try` is not certain")
     for handler in reversed(cx.handlers):
         if handler.catches(name):
             handler.raises.append(
@@ -674,13 +692,13 @@ def _catches(cx: Lowering, st: State, handlers: list[ast.ExceptHandler]) -> list
 
 
 def _matches(exception: str, types: set[str]) -> bool:
-    own, _, base = exception.partition(":")
-    if own in types:
+    own, _, above = exception.partition(":")
+    names_ = [own, *above.split(",")] if above else [own]
+    if not types.isdisjoint(names_):
         return True
-    raised = getattr(py, base or own, None)
-    if not isinstance(raised, type):
-        return False
-    return any(isinstance(c := getattr(py, t, None), type) and issubclass(raised, c) for t in types)
+    raised = [c for n in names_ if isinstance(c := getattr(py, n, None), type)]
+    caught = tuple(c for t in types if isinstance(c := getattr(py, t, None), type))
+    return any(issubclass(r, caught) for r in raised)
 
 
 def _try(cx: Lowering, st: State, s: ast.Try) -> None:
@@ -688,9 +706,10 @@ def _try(cx: Lowering, st: State, s: ast.Try) -> None:
     if any(_matches("ImportError", t) or _matches("ModuleNotFoundError", t) for t in types):
         _imports_succeed(cx, s.body)
     if s.finalbody and any(
-        isinstance(n, (ast.Return, ast.Break, ast.Continue)) for b in s.body for n in ast.walk(b)
+        isinstance(n, (ast.Return, ast.Break, ast.Continue)) for n in ast.walk(s)
     ):
         cx.refuse(s, "SEL901", "`finally` after a `return`, `break` or `continue` is not supported")
+    escaped = sum(len(h.raises) for h in cx.handlers)
     old = st.live
     with cx.under(old):
         st.live = cx.true
@@ -709,6 +728,8 @@ def _try(cx: Lowering, st: State, s: ast.Try) -> None:
             if mine:
                 exits.extend(_clause(cx, clause, mine))
         _join(cx, st, exits)
+        if s.finalbody and sum(len(h.raises) for h in cx.handlers) > escaped:
+            cx.refuse(s, "SEL901", "`finally` before an outer `except` is not supported")
         if not st.dead:
             block(cx, st, s.finalbody)
     st.live = cx.graph.both(old, st.live)
@@ -751,12 +772,14 @@ def _clause(cx: Lowering, clause: ast.ExceptHandler, raises: list[Exit]) -> list
     for x in raises:
         live = cx.graph.either(live, x.live)
     _join(cx, state, raises)
-    outer, cx.current_exception = cx.current_exception, raises[0].exception
+    several = any(x.exception != raises[0].exception for x in raises)
+    exception = _SEVERAL if several else raises[0].exception
+    outer, cx.current_exception = cx.current_exception, exception
     try:
         with cx.under(live):
             state.live = cx.true
             if clause.name is not None:
-                names.store(cx, state, clause.name, Raised(raises[0].exception, ""))
+                names.store(cx, state, clause.name, Raised(exception, ""))
             block(cx, state, clause.body)
     finally:
         cx.current_exception = outer
@@ -849,7 +872,7 @@ def _delete(cx: Lowering, st: State, s: ast.Delete) -> None:
             container = expr.lower(cx, st, target.value)
             if isinstance(container, Ref) and isinstance(cx.obj(st, container, s), DictObj):
                 call = ast.copy_location(ast.Call(target, [target.slice], []), s)
-                builtins_.method(
+                methods.method(
                     cx, st, call, container, "pop", (expr.lower(cx, st, target.slice),), {}
                 )
                 continue

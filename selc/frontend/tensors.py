@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from selc.diag.diagnostic import Diagnostic, Refused
-from selc.frontend import expr, literals
+from selc.frontend import expr, iteration, literals
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.facts import TensorDecl
 from selc.frontend.state import State
@@ -514,10 +514,9 @@ def allocate(
 
 def _sizes(cx: Lowering, st: State, e: ast.Call, value: V) -> list[Node] | None:
     """The sizes that a tensor is made with: a sequence of integers, or one integer."""
-    from selc.frontend import builtins_
 
     items: tuple[V, ...] = (value,)
     if isinstance(value, Tup) or (isinstance(value, Ref) and not is_tensor(cx, st, value)):
-        items = builtins_.iterate(cx, st, value, e)
+        items = iteration.iterate(cx, st, value, e)
     nodes = [s for s in items if isinstance(s, Node) and cx.abs(s).kinds <= {"int"}]
     return nodes if len(nodes) == len(items) else None

@@ -1,0 +1,179 @@
+"""Iterating over values of known length: loops, comprehensions, `any` and `all` over tests."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from selc.frontend import access, enums, expr, names
+from selc.frontend.context import Lowering
+from selc.frontend.state import State
+from selc.frontend.values import (
+    Cls,
+    DictObj,
+    Entry,
+    External,
+    Func,
+    ListObj,
+    Ref,
+    Tup,
+    V,
+)
+from selc.ir.graph import Node
+from selc.ir.op import Op
+
+MAX_ITEMS = 20_000
+
+
+def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
+    """The elements of a static collection, in order."""
+    if isinstance(value, Tup):
+        return value.items
+    if isinstance(value, Ref):
+        obj = cx.obj(st, value, e)
+        if isinstance(obj, (ListObj, DictObj)) and obj.unknown:
+            names.refuse_state(cx, e, obj.unknown)
+        if isinstance(obj, ListObj):
+            if obj.kind == "set" and len(obj.items) > 1:
+                cx.refuse(
+                    e,
+                    "SEL901",
+                    "the order of a set is not defined",
+                    help="iterate over a tuple or `sorted(...)`",
+                )
+            return obj.items
+        if isinstance(obj, DictObj):
+            return tuple(key_value(cx, k) for k in entries_of(cx, st, value, e))
+    if isinstance(value, Node):
+        known = cx.known(value)
+        if known is not None and isinstance(known[0], (tuple, str)):
+            return tuple(cx.graph.const(v) for v in known[0])
+        lengths = {len(v) for v in cx.abs(value).values or () if isinstance(v, (tuple, str))}
+        if len(lengths) == 1 and cx.abs(value).kinds <= {"tuple", "str"}:
+            return tuple(
+                cx.graph.fold(Op.INDEX, value, cx.graph.const(i)) for i in range(lengths.pop())
+            )
+    if isinstance(value, Cls) and enums.base_of(cx, value) is not None:
+        return enums.listed(cx, value)
+    cx.refuse(
+        e,
+        "SEL901",
+        f"iterating over {expr.describe(cx, st, value)} needs a length known before serving",
+        help="give it as a fact, or as an input with `values:`",
+    )
+
+
+def key_value(cx: Lowering, key: object) -> V:
+    """A dict key as a value."""
+    if isinstance(key, tuple):
+        return Tup(tuple(key_value(cx, k) for k in key))
+    return key if isinstance(key, (Cls, Func, External)) else cx.graph.const(key)
+
+
+def entries_of(cx: Lowering, st: State, value: V, e: ast.AST) -> dict[object, Entry]:
+    """The entries of a dict whose keys are all certain."""
+    if isinstance(value, Ref):
+        obj = cx.obj(st, value, e)
+        if isinstance(obj, DictObj):
+            if obj.unknown:
+                names.refuse_state(cx, e, obj.unknown)
+            live = {k: v for k, v in obj.entries.items() if cx.known_bool(v.present) is not False}
+            if any(cx.known_bool(v.present) is not True for v in live.values()):
+                cx.refuse(e, "SEL901", "which keys this dict has depends on an input")
+            return live
+    cx.refuse(e, "SEL901", f"{expr.describe(cx, st, value)} is used as a dict")
+
+
+def comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
+    """List, set and dict comprehensions and generator expressions over static collections."""
+    assert isinstance(e, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp))
+    out: list[tuple[V, V]] = []
+
+    def element(s: State) -> None:
+        if isinstance(e, ast.DictComp):
+            out.append((expr.lower(cx, s, e.key), expr.lower(cx, s, e.value)))
+        else:
+            out.append((expr.lower(cx, s, e.elt), cx.none))
+
+    _generate(cx, st, e, e.generators, element)
+    if isinstance(e, ast.DictComp):
+        entries = {access.static_key(cx, st, k, e): Entry(cx.true, v) for k, v in out}
+        return cx.heap.new(st, DictObj(entries))
+    items = tuple(k for k, _ in out)
+    if isinstance(e, ast.GeneratorExp):
+        return Tup(items)
+    return cx.heap.new(st, ListObj(items, kind="set" if isinstance(e, ast.SetComp) else "list"))
+
+
+def _generate(
+    cx: Lowering,
+    st: State,
+    e: ast.expr,
+    generators: list[ast.comprehension],
+    element: Callable[[State], None],
+) -> None:
+    generator = generators[0]
+    items = iterate(cx, st, expr.lower(cx, st, generator.iter), generator.iter)
+    bound = frozenset(n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name))
+    frame = cx.frame
+    outer, iterations = frame.scope, frame.iterations
+    scope = cx.new_scope(outer, bound)
+    cx.comprehensions.add(scope)
+    frame.scope = scope
+    st.scopes[scope] = {}
+    try:
+        for i, item in enumerate(items):
+            frame.iterations = f"{iterations}[{i}]"
+            from selc.frontend import stmt
+
+            stmt.assign(cx, st, generator.target, item)
+            keep = True
+            for test in generator.ifs:
+                cond = cx.known_bool(expr.truth(cx, st, expr.lower(cx, st, test), test))
+                if cond is None:
+                    cx.refuse(
+                        test,
+                        "SEL901",
+                        "which elements a comprehension keeps depends on an input",
+                        help="use a conditional expression for the element instead of `if`",
+                    )
+                keep = cond
+                if not keep:
+                    break
+            if not keep:
+                continue
+            if len(generators) > 1:
+                _generate(cx, st, e, generators[1:], element)
+            else:
+                element(st)
+    finally:
+        frame.scope, frame.iterations = outer, iterations
+        st.scopes.pop(scope, None)
+
+
+def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, existential: bool) -> V:
+    """`any(... for ...)` and `all(...)`, evaluated lazily; tests may use `if`."""
+    done: list[Node] = []
+
+    def element(s: State) -> None:
+        stop = cx.false
+        for d in done:
+            stop = cx.graph.either(stop, d)
+
+        def one(t: State) -> V:
+            return expr.truth(cx, t, expr.lower(cx, t, gen.elt), gen.elt)
+
+        value = (
+            cx.branch(s, stop, lambda _: cx.false, one)
+            if existential
+            else cx.branch(s, stop, lambda _: cx.true, one)
+        )
+        assert isinstance(value, Node)
+        done.append(value if existential else cx.graph.negate(value))
+
+    _generate(cx, st, e, gen.generators, element)
+    out = cx.false
+    for d in done:
+        out = cx.graph.either(out, d)
+    result = out if existential else cx.graph.negate(out)
+    return expr._sited(cx, st, e, result)
