@@ -30,7 +30,8 @@ _FLOATABLE: Final = 1 << 500
 class AbsVal:
     """`values`: exactly these (or a subset); otherwise `kinds`, with lo..hi bounding the integers.
 
-    `real` bounds the floats, and says that all of them are finite. `defined` says that the node is never `UNDEF`.
+    `real` bounds the floats, and says that all of them are finite. `defined` says that the node is
+    never `UNDEF`.
     """
 
     values: tuple[Value, ...] | None

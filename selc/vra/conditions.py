@@ -23,8 +23,8 @@ ROUNDS: Final = 2
 
 _MONOTONE: Final = frozenset(
     {
-        Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.TRUEDIV, Op.FLOAT, Op.FLOAT32, Op.CEIL, Op.FLOOR, Op.INT,
-        Op.TRUNC, Op.ROUND, Op.NEG, Op.POS, Op.MARK, Op.MIN2, Op.MAX2, Op.LSHIFT, Op.RSHIFT,
+        Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.TRUEDIV, Op.FLOAT, Op.FLOAT32, Op.CEIL, Op.FLOOR,
+        Op.INT, Op.TRUNC, Op.ROUND, Op.NEG, Op.POS, Op.MARK, Op.MIN2, Op.MAX2, Op.LSHIFT, Op.RSHIFT,
     }
 )  # fmt: skip
 _FIRST_ONLY: Final = frozenset({Op.FLOORDIV, Op.TRUEDIV, Op.LSHIFT, Op.RSHIFT})

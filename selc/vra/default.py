@@ -107,7 +107,7 @@ class _Work:
         return tables
 
     def profile(self, profile: Profile) -> Iterator[tuple[list[Row], list[int] | None]]:
-        """The calls of a profile, with their counts; what they do not state is as in the first input."""
+        """The calls of a profile, with counts; what is not stated is the first of its domain."""
         rows = []
         for given, _ in profile:
             row = [self.settings.get(n, given.get(n, self.view.first(n))) for n in self.view.names]

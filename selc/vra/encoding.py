@@ -111,7 +111,7 @@ class Encoder:
     def encode(
         self, roots: Sequence[Node], facts: Sequence[AbsVal], parameters: int = 0
     ) -> list[Term]:
-        """The terms of `roots`. Nodes that read `parameters` are encoded for these `facts` alone."""
+        """The terms of `roots`. What reads `parameters` is encoded for these `facts` alone."""
         own: dict[int, Term] = {}
         masks = self.view.masks
 
@@ -380,7 +380,7 @@ def _small(args: Sequence[AbsVal]) -> bool:
 
 
 def _quotient(node: Node, facts: Sequence[AbsVal]) -> tuple[Node, ...] | None:
-    """The operands a, b (and c) of round(a / b) or of a / b compared with c, if the rule applies."""
+    """The operands a, b (and c) of round(a / b) or a / b compared with c, if that is exact."""
     rest: tuple[Node, ...] = ()
     if node.op in (Op.FLOOR, Op.CEIL, Op.INT, Op.TRUNC):
         division = node.args[0]
@@ -450,7 +450,7 @@ Rule = Callable[[Encoder, list[Expr], Sequence[AbsVal], AbsVal], Made]
 
 
 def _floor(e: Encoder, x: list[Expr], f: Sequence[AbsVal], remainder: bool) -> Made:
-    """`//` and `%` with Python's signs; the solver's own round so that remainders are not negative."""
+    """`//` and `%` with Python's signs; remainders of the solver's own are never negative."""
     z3, (a, b), fact = e.z3, x, f[1]
     if fact.lo is not None and fact.lo > 0:
         return "int", (a % b if remainder else a / b), None

@@ -52,7 +52,7 @@ def grid(view: View, names: Sequence[str]) -> Iterator[Row]:
 def points(
     view: View, mask: int, conditions: Sequence[Node], budget: int = MAX_POINTS
 ) -> Iterator[list[Row]] | None:
-    """The points over the inputs of `mask` on which `conditions` hold, in chunks; None if over budget.
+    """Points over the inputs of `mask` on which `conditions` hold, in chunks; None if over budget.
 
     The conditions may read no other inputs. Points come in the order of the product of the domains,
     and a chunk may be empty.

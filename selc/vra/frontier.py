@@ -71,7 +71,7 @@ def reduced(
     nodes: Sequence[Node],
     shown: Sequence[Row],
 ) -> Callable[..., Value]:
-    """`root` as a function of parameters `names`, then of the frontier `nodes` (seen as `shown`)."""
+    """`root` as a function of parameters `names`, then of frontier `nodes` (seen as `shown`)."""
     leaves = [n for n in view.graph.cone([root]) if n.op is Op.INPUT and n.attr in names]
     by_name = {str(n.attr): n for n in leaves}
     inputs = [by_name[n] for n in names]

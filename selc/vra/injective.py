@@ -20,7 +20,7 @@ MAX_PINNABLE: Final = 64
 def injective(
     program: Program, site: Site, budget: int = MAX_POINTS, view: View | None = None
 ) -> tuple[str, ...]:
-    """The large or unpinnable batch inputs that the site's value determines, where it is reached."""
+    """The large or unpinnable batch inputs that the site's value tells, where it is reached."""
     return all_injective(program, [site], budget, view)[site.name]
 
 
@@ -30,9 +30,9 @@ def all_injective(
     """The same for many sites, with one enumeration for all that read the same inputs.
 
     An input is determined if no two admitted points at which the site is reached agree in the site
-    but not in the input, and it takes more than `MAX_PINNABLE` values there (an unpinnable one: more
-    than one). Where that is too much to enumerate, a site that is an affine image of one such input
-    counts, and no other.
+    but not in the input, and it takes more than `MAX_PINNABLE` values there (one that is not
+    pinnable: more than one). Where that is too much to enumerate, a site that is an affine image of
+    one such input counts, and no other.
     """
     view = view or of_program(program)
     inputs = view.graph.inputs

@@ -43,7 +43,7 @@ MAX_INTERFACES: Final = 12
 
 @dataclass(slots=True)
 class Job:
-    """A site to look at. `near` are guards before it that share inputs with it, `far` the others."""
+    """A site to look at. Guards before it are `near` if they share inputs with it, else `far`."""
 
     site: Site
     marks: tuple[Mark, ...]

@@ -1,4 +1,4 @@
-"""What the unpinned program shows at each point: the value of every site, and whether it returns."""
+"""What the unpinned program shows at each point: values of sites, and whether it returns."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class TooMany(Exception):
 
 
 class Join:
-    """The natural join of tables over all parameters, in order; parameters without a table are free."""
+    """The natural join of tables over all parameters, in order; those without a table are free."""
 
     def __init__(self, sizes: Sequence[int], tables: Sequence[Table]) -> None:
         self.sizes = sizes

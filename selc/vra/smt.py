@@ -147,7 +147,7 @@ def point_of(session: Session, conditions: Sequence[Node]) -> Mapping[str, Value
 def independent(
     view: View, node: Node, conditions: Sequence[Node], moving: Sequence[str], rlimit: int = RLIMIT
 ) -> bool:
-    """Whether no two points that meet the conditions and differ only in `moving` differ in the node."""
+    """Whether no two points that meet the conditions, equal but in `moving`, differ in the node."""
     try:
         session = Session(view, conditions, rlimit)
         e, z3 = session.encoder, session.encoder.z3

@@ -12,7 +12,7 @@ _CLASHING = frozenset({"bool", "int", "float"})
 
 
 def hashes_exactly(kinds: frozenset[str]) -> bool:
-    """Whether values of these kinds are equal under Python's `==` only if of equal type and bits."""
+    """Whether values of these kinds are `==` in Python only if of equal type and bits."""
     return len(kinds & _CLASHING) <= 1 and not kinds & {"float", "tuple"}
 
 

@@ -25,7 +25,7 @@ GRID: Final = 1024
 """Evenly spaced values between which longer domains are bisected."""
 
 EFFORT: Final = 1 << 23
-"""Nodes that are computed for one input; a graph that is too large for it is looked at less often."""
+"""Nodes that are computed for one input; a graph too large for it is looked at less often."""
 
 _LEFT_OUT: Final = frozenset({Op.NOT, Op.OK, Op.IS})
 
@@ -38,7 +38,7 @@ def thresholds(
     Complete for comparisons of one input with at most `budget` values. Longer domains are bisected
     between `GRID` evenly spaced values, which finds every threshold of monotone quantities; a
     comparison of several inputs is followed from up to `MAX_BASES` admitted settings of the others.
-    `EFFORT` bounds the work: on graphs of thousands of nodes, domains are bisected from fewer values.
+    `EFFORT` bounds the work: on graphs of thousands of nodes, bisection starts from fewer values.
     """
     work = _Work(view or of_program(program), budget)
     out: dict[str, list[Value]] = {}

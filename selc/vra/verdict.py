@@ -27,7 +27,7 @@ def weakest(first: Evidence, second: Evidence) -> Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """An input on which every wanted condition holds; `decided` tells an empty set from a failed search."""
+    """An input on which all conditions hold; `decided` tells an empty set from a failed search."""
 
     example: Mapping[str, Value] | None
     decided: bool
@@ -108,7 +108,7 @@ class Legality:
 
 @dataclass(frozen=True, slots=True)
 class DefaultTuple:
-    """A legal assignment of all parameters; `witnessed`: one admitted input produces all pins' values."""
+    """A legal assignment of all parameters; `witnessed`: one input produces all pins' values."""
 
     values: Mapping[str, Value]
     witnessed: bool

@@ -17,12 +17,12 @@ Z = Domain(values=(None, 2, "a", Symbol("dtype", "half"), True, 1.0))
 INPUTS = {"x": X, "y": Y, "f": F, "z": Z, "p": Domain(-4, 12, 4)}
 
 BINARY = [
-    Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.TRUEDIV, Op.LSHIFT, Op.RSHIFT, Op.BITAND, Op.BITOR, Op.EQ,
-    Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.IS, Op.MIN2, Op.MAX2, Op.POW, Op.BITXOR,
+    Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.TRUEDIV, Op.LSHIFT, Op.RSHIFT, Op.BITAND,
+    Op.BITOR, Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.IS, Op.MIN2, Op.MAX2, Op.POW, Op.BITXOR,
 ]  # fmt: skip
 UNARY = [
-    Op.NEG, Op.POS, Op.INVERT, Op.ABS, Op.NOT, Op.TRUTH, Op.INT, Op.CEIL, Op.FLOOR, Op.TRUNC, Op.ROUND,
-    Op.BIT_LENGTH, Op.FLOAT, Op.MARK, Op.STR, Op.IS_INTEGER,
+    Op.NEG, Op.POS, Op.INVERT, Op.ABS, Op.NOT, Op.TRUTH, Op.INT, Op.CEIL, Op.FLOOR, Op.TRUNC,
+    Op.ROUND, Op.BIT_LENGTH, Op.FLOAT, Op.MARK, Op.STR, Op.IS_INTEGER,
 ]  # fmt: skip
 
 

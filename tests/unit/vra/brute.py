@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
 
@@ -44,10 +45,8 @@ def taken(f, rows):
     out: dict = {}
     for p in rows:
         run = Run()
-        try:
+        with contextlib.suppress(*FAULTS):
             f(run, **p)
-        except FAULTS:
-            pass
         for name, v in run.seen.items():
             old = out.setdefault(name, {}).get(key(v), (v, 0))
             out[name][key(v)] = (v, old[1] + 1)

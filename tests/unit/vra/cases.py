@@ -199,17 +199,31 @@ def run_branchy(r, m, n, q):
     return {"v": v, "flag": r.site("f.flag", True if big else small == 1)}
 
 
+BLOCK = ("runtime", Domain(values=(1, 64, 65, 128)))
+STEPS = ("knob", Domain(values=(128, 256, 512)))
+
 CASES = [
-    Case("M1", {"m": span(1, 1024)}, m1, run1, ["f.a"], {"wide": "f.wide", "deep": "f.deep", "x": "f.x"}),
+    Case(
+        "M1", {"m": span(1, 1024)}, m1, run1, ["f.a"],
+        {"wide": "f.wide", "deep": "f.deep", "x": "f.x"},
+    ),
     Case("M2", {"m": span(1, 1024)}, m2, run2, ["f.big"], {"split": "f.split", "stage": "f.stage"}),
-    Case("M3", {"t": span(1, 512)}, m3, run3, ["f.pages"], {"algo": "f.algo", "blocks": "f.blocks"}),
-    Case("M10", {"kv": span(1, 2048), "step": ("knob", Domain(values=(128, 256, 512)))}, m10, run10, ["f.n"], {"n": "f.n"}),
-    Case("M12", {"n": span(1, 1000)}, m12, run12, ["f.kind"], {"kind": "f.kind", "size": "f.size"}, lambda n: n <= 200),
-    Case("M16", {"m": span(1, 512), "n": ("runtime", Domain(values=(1, 64, 65, 128)))}, m16, run16, ["f.algo"], {"algo": "f.algo"}),
-    Case("M16-fast", {"m": span(1, 600), "n": ("runtime", Domain(values=(1, 64, 65, 128)))}, m16, run16, ["f.fast"], {"algo": "f.algo"}, lambda m, n: m <= 512),
+    Case("M3", {"t": span(1, 512)}, m3, run3, ["f.pages"],
+         {"algo": "f.algo", "blocks": "f.blocks"}),
+    Case("M10", {"kv": span(1, 2048), "step": STEPS}, m10, run10, ["f.n"], {"n": "f.n"}),
+    Case(
+        "M12", {"n": span(1, 1000)}, m12, run12, ["f.kind"], {"kind": "f.kind", "size": "f.size"},
+        lambda n: n <= 200,
+    ),
+    Case("M16", {"m": span(1, 512), "n": BLOCK}, m16, run16, ["f.algo"], {"algo": "f.algo"}),
+    Case(
+        "M16-fast", {"m": span(1, 600), "n": BLOCK}, m16, run16, ["f.fast"], {"algo": "f.algo"},
+        lambda m, n: m <= 512,
+    ),
     Case(
         "branchy",
         {"m": span(1, 40), "n": ("request", Domain(0, 5)), "q": span(0, 4)},
-        branchy, run_branchy, ["f.big", "f.k"], {"v": "f.w", "flag": "f.flag"}, lambda m, n, q: m + n <= 40,
+        branchy, run_branchy, ["f.big", "f.k"], {"v": "f.w", "flag": "f.flag"},
+        lambda m, n, q: m + n <= 40,
     ),
 ]  # fmt: skip
