@@ -146,6 +146,7 @@ class Lowering:
         self.settled: set[int] = set()  # shared objects of which what may change is forgotten
         self.enums: dict[str, Members] = {}  # by the kind of their symbols
         self.enum_bases: dict[tuple[str, str], tuple[str | None]] = {}
+        self.running: list[tuple[str, int]] = []  # module-level statements that run: path, line
         self.change_counts: dict[str, int] = {}  # module-level container -> places that change it
         self.entry_module: ModuleSource | None = None
         self.entry_name = ""

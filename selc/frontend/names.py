@@ -24,6 +24,7 @@ from selc.frontend.values import (
     ModuleV,
     Opaque,
     Ref,
+    Tup,
     Unbound,
     V,
 )
@@ -160,6 +161,10 @@ def filled(value: V, first: V) -> V:
 
 def _initial(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> V | None:
     key = (str(module.path), name)
+    if cx.running and cx.running[-1][0] == key[0]:
+        lines = [s.first_line for s in module.segments_binding(name)]
+        if lines and lines[0] < cx.running[-1][1] < lines[-1]:
+            refuse_state(cx, e, f"{module.module_name}.{name}")  # read between its definitions
     if key in cx.module_values:
         value = cx.module_values[key]
     else:
@@ -209,8 +214,7 @@ def _module_value(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> 
         value = stmt.run_module(cx, module, list(segments), name)
     finally:
         cx.evaluating.discard(qualified)
-    if isinstance(value, Ref):
-        _mark_state(cx, module, name, value, {s.first_line for s in segments})
+    _mark_state(cx, module, name, value)
     from selc.frontend import attributes
 
     attributes.settle(cx, value, module.text, name)
@@ -312,25 +316,52 @@ def origin(cx: Lowering, name: str) -> str:
     return name
 
 
+_METHODS = (
+    "append|add|update|pop|setdefault|clear|extend|insert|remove|popitem|discard|sort|reverse|"
+    "appendleft|__setitem__|__delitem__"
+)
 _CHANGES = (
     r"\s*(?:\[[^\n]*?\]\s*(?:=(?!=)|[-+*/|&]=|//=)"
-    r"|\.(?:append|add|update|pop|setdefault|clear|extend|insert|remove|popitem|discard)\s*\()"
+    rf"|(?:\[[^\n]*?\]\s*)*\.(?:{_METHODS})\b)"
 )
+_COPIES = r"(?:dict|list|set|tuple|sorted|frozenset|len|min|max|sum|any|all|copy\.deepcopy)\("
+_HARMLESS = r"(?:print|len|log\w*\.\w+|_?logger\.\w+)\("
 
 
-def _mark_state(cx: Lowering, module: ModuleSource, name: str, ref: Ref, own: set[int]) -> None:
+def _mark_state(cx: Lowering, module: ModuleSource, name: str, value: V) -> None:
     """A module-level container that anything changes is state: its content is not known."""
-    pattern = rf"(?:(?<![\w.])|\bdel\s+){re.escape(name)}{_CHANGES}|\bdel\s+{re.escape(name)}\["
-    changes = len(re.findall(pattern, module.text))
+    if isinstance(value, Tup):
+        for item in value.items:
+            _mark_state(cx, module, name, item)
+    if not isinstance(value, Ref):
+        return
+    changes = _changes(module.text, name, set())
     if not changes:
         return
     cx.change_counts[f"{module.module_name}.{name}"] = changes
-    obj = cx.heap.base[ref.oid]
+    obj = cx.heap.base[value.oid]
     qualified = f"{module.module_name}.{name}"
     if isinstance(obj, DictObj):
-        cx.heap.base[ref.oid] = DictObj({}, unknown=qualified)
+        cx.heap.base[value.oid] = DictObj({}, unknown=qualified)
     elif isinstance(obj, ListObj):
-        cx.heap.base[ref.oid] = ListObj((), unknown=qualified, kind=obj.kind)
+        cx.heap.base[value.oid] = ListObj((), unknown=qualified, kind=obj.kind)
+
+
+def _changes(text: str, name: str, seen: set[str]) -> int:
+    """The places that may change a module-level container, under any of its names there."""
+    seen.add(name)
+    word = rf"(?<![\w.]){re.escape(name)}(?!\w)"
+    pattern = rf"(?:(?<![\w.])|\bdel\s+){re.escape(name)}{_CHANGES}|\bdel\s+{re.escape(name)}\["
+    count = len(re.findall(pattern, text))
+    if len(seen) > 1:
+        count += len(re.findall(rf"^{re.escape(name)}\s*[-+*/|&]=", text, re.MULTILINE))
+    handed = rf"^(?!{_HARMLESS})[\w.]+\((?:[^\n]*[\s(,=*])?{re.escape(name)}\s*[,)]"
+    count += len(re.findall(handed, text, re.MULTILINE))
+    bound = rf"^(\w+)\s*(?::[^=\n]*)?=(?!=|\s*{_COPIES})\s*([^\n]*?{word}[^\n]*)$"
+    others = [a for a, held in re.findall(bound, text, re.MULTILINE) if " for " not in held]
+    for heads in re.findall(rf"^for\s+([^\n]+?)\s+in\s[^\n]*?{word}", text, re.MULTILINE):
+        others += re.findall(r"\w+", heads)
+    return count + sum(_changes(text, a, seen) for a in others if a not in seen)
 
 
 # -- imports -------------------------------------------------------------------------------------
