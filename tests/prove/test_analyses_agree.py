@@ -204,11 +204,9 @@ def test_legality(budget: int, made: tuple[Program, list[Node]], data) -> None:
     }
     kept = [(x, n) for x, n in zip(plain, premise, strict=True) if n.id not in reads_pin]
     guard = Guard("require", "assert", "", "", NOWHERE, g.const(True), roots[0])
-    residual = Residual(
-        g, "request", [], [ResidualGuard(guard, roots[0], roots[1]), ResidualGuard(guard, roots[2])],
-        kept,
-        [Pin("p", site, Candidates(tuple(INPUTS["p"])), (), "p")], ["z"],
-    )  # fmt: skip
+    held = [ResidualGuard(guard, roots[0], roots[1]), ResidualGuard(guard, roots[2])]
+    pin = Pin("p", site, Candidates(tuple(INPUTS["p"])), (), "p")
+    residual = Residual(g, "request", [], held, kept, [pin], ["z"])
     f = compile_nodes(g, [*roots, *(n for _, n in kept)], NAMES)
     want: dict = {}
     exact = True
