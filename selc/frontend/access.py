@@ -7,46 +7,35 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from selc.frontend import (
-    attributes,
-    classes,
     enums,
     equality,
     expr,
     launches,
     library,
-    literals,
     names,
-    sequences,
+    reading,
     tensorindex,
     tensors,
 )
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
-    Bound,
     Choice,
     Cls,
     DictObj,
     Entry,
     External,
-    FileV,
     Func,
     InstObj,
     ListObj,
-    Mask,
-    Method,
-    ModuleV,
     Obj,
     Opaque,
     Ref,
-    Seq,
-    Super,
     Tup,
     V,
 )
 from selc.ir.graph import Node
-from selc.ir.op import STRING_METHODS, Op
-from selc.ir.value import Symbol
+from selc.ir.op import Op
 
 DICT_METHODS = frozenset(
     {"get", "update", "pop", "setdefault", "copy", "keys", "values", "items", "clear", "popitem"}
@@ -74,204 +63,12 @@ ROW = "it is a row of a table"
 NUMBER_METHODS = frozenset({"bit_length", "is_integer", "item"})
 
 
-def attribute(cx: Lowering, st: State, e: ast.expr, value: V, name: str) -> V:  # noqa: C901  # one case per kind
-    """`value.name`."""
-    match value:
-        case Node():
-            return _node_attribute(cx, st, e, value, name)
-        case Tup():
-            if name in value.fields:
-                return value.items[value.fields.index(name)]
-            if (
-                value.cls is not None
-                and (member := class_member(cx, st, value.cls, name)) is not None
-            ):
-                return (
-                    _method_of(cx, st, e, value, value.cls, member)
-                    if isinstance(member, Func)
-                    else member
-                )
-            return Method(value, name)
-        case Ref():
-            return _object_attribute(cx, st, e, value, name)
-        case Cls():
-            return _class_attribute(cx, st, e, value, name)
-        case ModuleV():
-            return _module_attribute(cx, st, e, value, name)
-        case External():
-            return names.external(cx, f"{value.name}.{name}")
-        case FileV():
-            return Method(value, name)
-        case Super():
-            return classes.attribute(cx, st, e, value, name)
-        case Opaque():
-            data = value.data or (value.made and name in launches.FIELDS)
-            query = value.query if value.data or not data else f"{value.text}.{name}"
-            return Opaque(f"{value.text}.{name}", query=query, made=value.made, data=data)
-        case Mask() if name in ("any", "all"):
-            return Method(value, name)
-        case Seq() if name in sequences.METHODS and value.array is not False:
-            return Method(value, name)
-        case Func() if name == "__name__":
-            return cx.graph.const(value.qualname.rpartition(".")[2])
-        case _:
-            cx.refuse(e, "SEL901", f"`.{name}` of {expr.describe(cx, st, value)} is not supported")
-
-
-def _node_attribute(cx: Lowering, st: State, e: ast.expr, node: Node, name: str) -> V:
-    kinds = cx.abs(node).kinds
-    if "symbol" in kinds:
-        member = enums.attribute(cx, st, e, node, name)
-        if member is not None:
-            return member
-    known = cx.known(node)
-    if known is not None and isinstance(known[0], Symbol):
-        symbol = known[0]
-        if symbol.kind == "dtype" and name == "itemsize":
-            return cx.graph.const(symbol.size)
-        if name == "name":
-            return cx.graph.const(symbol.name.rpartition(".")[2])
-        if symbol.kind == "dtype" and name in ("is_floating_point", "is_complex"):
-            integral = symbol.name.removeprefix("torch.").startswith(("int", "uint", "bool"))
-            return cx.graph.const(
-                name == "is_floating_point" and not integral and "complex" not in symbol.name
-            )
-    if (name in STRING_METHODS and kinds <= {"str", "tuple"}) or (
-        name in NUMBER_METHODS and kinds <= {"int", "bool", "float"}
-    ):
-        return Method(node, name)
-    if "none" in kinds and kinds <= {"none"}:
-        cx.partial(
-            st, e, cx.false, "AttributeError", f"`{snippet(e)}`: None has no attribute `{name}`"
-        )
-        return cx.graph.add(Op.FAIL)
-    cx.refuse(e, "SEL901", f"`.{name}` of a number, string or None is not supported")
-
-
-def _object_attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str) -> V:
-    obj = cx.obj(st, ref, e)
-    if isinstance(obj, InstObj) and obj.name == tensors.TENSOR:
-        return tensors.attribute(cx, st, e, ref, name)
-    if isinstance(obj, ListObj):
-        return Method(ref, name)
-    if isinstance(obj, DictObj):
-        if name in obj.entries and obj.frozen == literals.FROM_FACTS and name not in DICT_METHODS:
-            return entry_value(cx, st, e, obj.entries[name], "AttributeError", name)
-        return Method(ref, name)
-    entry = obj.fields.get(name)
-    if entry is not None:
-        return entry_value(cx, st, e, entry, "AttributeError", name)
-    if name == "__class__" and obj.cls is not None:
-        return obj.cls
-    if obj.cls is not None:
-        member = class_member(cx, st, obj.cls, name)
-        if isinstance(member, Func):
-            return _method_of(cx, st, e, ref, obj.cls, member)
-        if member is not None:
-            if obj.frozen == literals.FROM_FACTS and attributes.default_of(cx, obj.cls, name):
-                cx.need(
-                    e,
-                    f"facts:\n  {snippet(e)}: ...",
-                    f"`{snippet(e)}` is not stated in the facts, and its class sets it",
-                )
-            return member
-    if obj.cls is None or obj.frozen == literals.FROM_FACTS:
-        cx.need(e, f"facts:\n  {snippet(e)}: ...", f"`{snippet(e)}` is not stated in the facts")
-    cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}` has not been set here")
-    return cx.graph.add(Op.FAIL)
-
-
-def _method_of(cx: Lowering, st: State, e: ast.expr, owner: V, cls: Cls, member: Func) -> V:
-    """A function of a class as an attribute of one of its objects."""
-    if member.flavour == "property":
-        from selc.frontend import calls
-
-        return calls.invoke(cx, st, e, member, (owner,), {})
-    if member.flavour == "static":
-        return member
-    return Bound(member, cls if member.flavour == "class" else owner)
-
-
 def entry_value(
     cx: Lowering, st: State, e: ast.AST, entry: Entry, exception: str, name: object
 ) -> V:
     """An entry's value, guarded by its presence."""
     cx.partial(st, e, entry.present, exception, f"`{name}` must be there")
     return entry.value
-
-
-def class_member(cx: Lowering, st: State, cls: Cls, name: str) -> V | None:
-    """A class attribute or method, bases followed in order."""
-    key = (f"{cls.module.path}:{cls.qualname}", name)
-    if key in cx.module_values:
-        return cx.module_values[key]
-    found = own_member(cx, st, cls, name)
-    for base in classes.bases(cx, cls) if found is None else ():
-        if isinstance(base, Cls):
-            found = class_member(cx, st, base, name)
-        if found is not None:
-            break
-    if found is not None:
-        cx.module_values[key] = found
-    return found
-
-
-def own_member(cx: Lowering, st: State, cls: Cls, name: str) -> V | None:
-    """What a class itself binds a name to."""
-    from selc.frontend import stmt
-
-    found: V | None = attributes.stated(cx, cls, name)
-    for item in () if found is not None else cls.node.body:
-        if isinstance(item, ast.FunctionDef) and item.name == name:
-            found = stmt.function(cx, st, item, cls.module, f"{cls.qualname}.{name}", None, cls)
-        elif isinstance(item, (ast.Assign, ast.AnnAssign)) and item.value is not None:
-            targets = item.targets if isinstance(item, ast.Assign) else [item.target]
-            if any(isinstance(t, ast.Name) and t.id == name for t in targets):
-                found = enums.member(cx, cls, name)
-                if found is None:
-                    found = attributes.of_class(
-                        cx, cls, name, stmt.run_class_value(cx, cls, item.value), item
-                    )
-        elif isinstance(item, ast.If) and name in names_bound(item):
-            cx.refuse(
-                item, "SEL901", f"`{cls.qualname}.{name}` is defined under a condition in its class"
-            )
-    return found
-
-
-def names_bound(node: ast.AST) -> set[str]:
-    """Names that a statement binds, nested functions included."""
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} | {
-        n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef)
-    }
-
-
-def _class_attribute(cx: Lowering, st: State, e: ast.expr, cls: Cls, name: str) -> V:
-    if name == "__name__":
-        return cx.graph.const(cls.qualname.rpartition(".")[2])
-    if name == "__members__" and enums.base_of(cx, cls) is not None:
-        return enums.mapping(cx, cls)
-    member = class_member(cx, st, cls, name)
-    if member is None:
-        cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}` is not defined")
-        return cx.graph.add(Op.FAIL)
-    if isinstance(member, Func) and member.flavour == "class":
-        return Bound(member, cls)
-    return member
-
-
-def _module_attribute(cx: Lowering, st: State, e: ast.expr, module: ModuleV, name: str) -> V:
-    source = cx.finder.find(module.name)
-    if source is None:
-        return Opaque(f"{module.name}.{name}")
-    if module.name.rpartition(".")[2] in ("envs", "environ"):
-        return library.engine_env(cx, st, e, source, name)
-    value = names.module_value(cx, st, source, name, e)
-    if value is not None:
-        return value
-    if cx.finder.find(f"{module.name}.{name}") is not None:
-        return ModuleV(f"{module.name}.{name}")
-    return Opaque(f"{module.name}.{name}")
 
 
 # -- keys and subscripts -------------------------------------------------------------------------
@@ -344,7 +141,7 @@ def _item(cx: Lowering, st: State, e: ast.Subscript, container: V, index: V) -> 
                 names.refuse_state(cx, e, obj.unknown)
             return sequence_item(cx, st, e, obj.items, index)
         if obj.cls is not None:
-            method = class_member(cx, st, obj.cls, "__getitem__")
+            method = reading.class_member(cx, st, obj.cls, "__getitem__")
             if isinstance(method, Func):
                 from selc.frontend import calls
 
@@ -694,90 +491,6 @@ def _no_slice(cx: Lowering, st: State, e: ast.Subscript, exception: str) -> V:
 # -- writing -------------------------------------------------------------------------------------
 
 
-def store_subscript(cx: Lowering, st: State, target: ast.Subscript, value: V) -> None:
-    """`container[key] = value`."""
-    container = expr.lower(cx, st, target.value)
-    if isinstance(container, Choice):
-        index = expr.lower(cx, st, target.slice)
-
-        def change(s: State, v: V) -> V:
-            _set_item(cx, s, target, v, index, value)
-            return cx.none
-
-        expr.each(cx, st, container, change)
-        return
-    if tensors.is_opaque(cx, st, container) and container != External("os.environ"):
-        return
-    _set_item(cx, st, target, container, expr.lower(cx, st, target.slice), value)
-
-
-def _set_item(
-    cx: Lowering, st: State, target: ast.Subscript, container: V, index: V, value: V
-) -> None:
-    if isinstance(container, External) and container.name == "os.environ":
-        library.environ_store(cx, st, target, index, value)
-        return
-    if not isinstance(container, Ref):
-        cx.refuse(
-            target, "SEL901", f"assigning into {expr.describe(cx, st, container)} is not supported"
-        )
-    obj = cx.obj(st, container, target)
-    if isinstance(obj, ListObj):
-        _set_list_item(cx, st, target, container, obj, index, value)
-        return
-    if not isinstance(obj, DictObj):
-        cx.refuse(target, "SEL901", "assigning into an object is not supported")
-    key = key_or_node(cx, st, index, target, obj)
-    if isinstance(key, Node):
-        if not obj.unknown:
-            cx.refuse(
-                target,
-                "SEL901",
-                "writing a dict at a key that depends on an input is not supported",
-                help="select the value first, then write it under a constant key",
-            )
-        memoize(cx, st, target, container, obj, index, value)
-        return
-    if obj.unknown and any(oid == container.oid for oid, _, _ in cx.obligations):
-        memoize(cx, st, target, container, obj, index, value)
-        return
-    entries = dict(obj.entries)
-    entries[key[0]] = Entry(cx.true, value)
-    cx.replace(st, container, DictObj(entries, obj.unknown, obj.frozen, obj.memo), target)
-
-
-def memoize(
-    cx: Lowering, st: State, e: ast.AST, ref: Ref, obj: DictObj, index: V, value: V
-) -> None:
-    """A write to a memo dict: transparent if the key determines everything the value depends on."""
-    if cx.change_counts.get(obj.unknown, 0) > 1:
-        names.refuse_state(cx, e, obj.unknown)
-    leaves = {cx.unmarked(n).id for n in flat_nodes(index)}
-    for node in flat_nodes(value, cx, st):
-        for leaf in cx.graph.cone([node]):
-            if leaf.op is Op.INPUT and leaf.id not in leaves:
-                cx.refuse(
-                    e,
-                    "SEL906",
-                    f"what is remembered in `{obj.unknown}` depends on `{leaf.attr}`, which its "
-                    "key leaves out",
-                    help="make the key hold every input of the remembered value",
-                )
-    if not all(isinstance(n, Node) for n in flat_nodes(value, cx, st)):
-        names.refuse_state(cx, e, obj.unknown)
-    cx.obligations = [
-        o for o in cx.obligations if not (o[0] == ref.oid and same_index(cx, o[1], index))
-    ]
-    cx.replace(
-        st, ref, DictObj(obj.entries, obj.unknown, obj.frozen, (*obj.memo, (index, value))), e
-    )
-
-
-def same_index(cx: Lowering, a: V, b: V) -> bool:
-    """Whether two keys, constant or not, are certainly equal."""
-    return a is b or same_key(cx, a, b)
-
-
 def flat_nodes(value: V, cx: Lowering | None = None, st: State | None = None) -> list[Node]:
     """The scalars inside a value."""
     if isinstance(value, Node):
@@ -796,47 +509,6 @@ def flat_nodes(value: V, cx: Lowering | None = None, st: State | None = None) ->
             return [n for v in obj.items for n in flat_nodes(v, cx, st)]
         return [n for x in obj.fields.values() for n in (x.present, *flat_nodes(x.value, cx, st))]
     return []
-
-
-def _set_list_item(
-    cx: Lowering, st: State, target: ast.Subscript, ref: Ref, obj: ListObj, index: V, value: V
-) -> None:
-    known = cx.known(expr.as_node(cx, st, index, target))
-    if obj.unknown:
-        names.refuse_state(cx, target, obj.unknown)
-    if known is None or not isinstance(known[0], int):
-        cx.refuse(
-            target, "SEL901", "writing a list at an index that depends on an input is not supported"
-        )
-    items = list(obj.items)
-    if not -len(items) <= known[0] < len(items):
-        cx.partial(st, target, cx.false, "IndexError", f"`{snippet(target)}` is out of range")
-        return
-    items[known[0]] = value
-    cx.replace(st, ref, ListObj(tuple(items), frozen=obj.frozen, kind=obj.kind), target)
-
-
-def store_attribute(cx: Lowering, st: State, target: ast.Attribute, value: V) -> None:
-    """`object.name = value`."""
-    owner = expr.lower(cx, st, target.value)
-    if not isinstance(owner, Ref):
-        cx.refuse(
-            target,
-            "SEL906",
-            f"assigning an attribute of {expr.describe(cx, st, owner)} is not supported",
-            help="only objects made by followed code can be changed",
-        )
-    obj = cx.obj(st, owner, target)
-    if not isinstance(obj, InstObj):
-        cx.refuse(target, "SEL901", "assigning an attribute of a dict or list is not supported")
-    if obj.frozen == literals.FROM_FACTS:
-        launches.assigned(cx, st, snippet(target), value, target)
-        st.heap[owner.oid] = InstObj(
-            obj.cls, {**obj.fields, target.attr: Entry(cx.true, value)}, obj.frozen, obj.name
-        )
-        return
-    fields = {**obj.fields, target.attr: Entry(cx.true, value)}
-    cx.replace(st, owner, InstObj(obj.cls, fields, obj.frozen, obj.name), target)
 
 
 def text_of(cx: Lowering, st: State, e: ast.AST, value: V) -> Node:

@@ -11,7 +11,7 @@ import ast
 import re
 from typing import Final
 
-from selc.frontend import literals, names
+from selc.frontend import literals, names, reading
 from selc.frontend.context import Lowering
 from selc.frontend.state import State
 from selc.frontend.values import Cls, DictObj, Entry, Func, InstObj, ListObj, Opaque, Ref, Tup, V
@@ -159,19 +159,17 @@ def stated(cx: Lowering, cls: Cls, name: str) -> V | None:
 
 def _name_descriptor(cx: Lowering, ref: Ref, name: str, e: ast.AST) -> None:
     """`__set_name__` of an object in a class body: it learns the attribute's name."""
-    from selc.frontend import access
-
     obj = cx.heap.base.get(ref.oid)
     if not isinstance(obj, InstObj) or obj.cls is None:
         return
     state = State(cx.true)
-    if access.class_member(cx, state, obj.cls, "__get__") is not None:
+    if reading.class_member(cx, state, obj.cls, "__get__") is not None:
         cx.refuse(
             e,
             "SEL901",
             f"reading `{name}` runs the descriptor `{obj.cls.qualname}`, which is not supported",
         )
-    method = access.class_member(cx, state, obj.cls, "__set_name__")
+    method = reading.class_member(cx, state, obj.cls, "__set_name__")
     if not isinstance(method, Func) or not isinstance(method.node, ast.FunctionDef):
         return
     parameters = [a.arg for a in method.node.args.args]

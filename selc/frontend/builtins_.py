@@ -13,6 +13,7 @@ from selc.frontend import (
     expr,
     iteration,
     methods,
+    reading,
     sequences,
     sets,
     tensors,
@@ -442,7 +443,7 @@ def _getattr(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: 
 
 
 def _attr(cx: Lowering, st: State, e: ast.Call, value: V, name: str) -> V:
-    return expr.each(cx, st, value, lambda s, v: access.attribute(cx, s, e, v, name))
+    return expr.each(cx, st, value, lambda s, v: reading.attribute(cx, s, e, v, name))
 
 
 def _hasattr(
@@ -457,7 +458,7 @@ def _hasattr(
                 return obj.fields[str(name[0])].present
             if obj.cls is not None and not obj.frozen:
                 return cx.graph.const(
-                    access.class_member(cx, st, obj.cls, str(name[0])) is not None
+                    reading.class_member(cx, st, obj.cls, str(name[0])) is not None
                 )
         if isinstance(obj, DictObj) and obj.frozen == FROM_FACTS and name[0] in obj.entries:
             return obj.entries[name[0]].present  # that others are missing the facts do not say
@@ -465,10 +466,10 @@ def _hasattr(
         found = enums.of(cx, value)
         if cx.abs(value).kinds <= {"none"}:
             return cx.graph.const(hasattr(None, str(name[0])))
-        if found is not None and access.class_member(cx, st, found.cls, str(name[0])) is not None:
+        if found is not None and reading.class_member(cx, st, found.cls, str(name[0])) is not None:
             return cx.true
     if name is not None and isinstance(value, Cls):
-        return cx.graph.const(access.class_member(cx, st, value, str(name[0])) is not None)
+        return cx.graph.const(reading.class_member(cx, st, value, str(name[0])) is not None)
     cx.need(e, f'functions:\n  "{snippet(e)}": ...', f"`{snippet(e)}` is not known before serving")
 
 

@@ -16,6 +16,7 @@ from selc.frontend import (
     literals,
     methods,
     names,
+    reading,
     tensors,
 )
 from selc.frontend.context import MAX_DEPTH, Frame, Lowering, snippet
@@ -220,7 +221,7 @@ def invoke(  # noqa: C901  # one case per kind
         case Ref():
             obj = cx.obj(st, callee, e)
             if isinstance(obj, InstObj) and obj.cls is not None:
-                method = access.class_member(cx, st, obj.cls, "__call__")
+                method = reading.class_member(cx, st, obj.cls, "__call__")
                 if isinstance(method, Func):
                     return inline(cx, st, e, method, (callee, *args), kwargs)
         case Opaque() if isinstance(e, ast.Call):
@@ -461,14 +462,14 @@ def instantiate(
             return Tup(tuple(fields.values()), tuple(fields), cls=cls)
         entries = {k: Entry(cx.true, v) for k, v in fields.items()}
         ref = cx.heap.new(st, InstObj(cls, entries))
-        post = access.class_member(cx, st, cls, "__post_init__")
+        post = reading.class_member(cx, st, cls, "__post_init__")
         if isinstance(post, Func):
             inline(cx, st, e, post, (ref,), {})
         return ref
     if enums.base_of(cx, cls) is not None:
         return enums.by_value(cx, st, e, cls, args)
     ref = cx.heap.new(st, InstObj(cls, {}))
-    init = access.class_member(cx, st, cls, "__init__")
+    init = reading.class_member(cx, st, cls, "__init__")
     if isinstance(init, Func):
         inline(cx, st, e, init, (ref, *args), kwargs)
     elif args or kwargs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from selc.frontend import access
+from selc.frontend import reading
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import Bound, Cls, Func, InstObj, Opaque, Ref, Super, V
@@ -82,7 +82,7 @@ def attribute(cx: Lowering, st: State, e: ast.expr, value: Super, name: str) -> 
     order, hidden = linear(cx, own, e)
     after = next((i for i, c in enumerate(order) if c.node is value.cls.node), -1)
     for cls in order[after + 1 :]:
-        member = access.own_member(cx, st, cls, name)
+        member = reading.own_member(cx, st, cls, name)
         if member is None:
             continue
         if not isinstance(member, Func) or member.flavour == "static":

@@ -14,7 +14,7 @@ from typing import Final
 
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.span import Span
-from selc.frontend import names
+from selc.frontend import names, reading
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import Bound, Cls, DictObj, Entry, External, Func, Method, Tup, V
@@ -224,12 +224,11 @@ def named(cx: Lowering, text: str) -> Symbol | None:
 
 
 def _nested(cx: Lowering, value: V | None, rest: list[str]) -> Cls | None:
-    from selc.frontend import access
 
     for part in rest:
         if not isinstance(value, Cls):
             return None
-        value = access.class_member(cx, State(cx.true), value, part)
+        value = reading.class_member(cx, State(cx.true), value, part)
     return value if isinstance(value, Cls) else None
 
 
@@ -298,12 +297,12 @@ def comparison(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, rig
         return None
     own = of(cx, left) if isinstance(left, Node) else None
     other = of(cx, right) if isinstance(right, Node) else None
-    from selc.frontend import access, calls
+    from selc.frontend import calls
 
     for side in (own, other):
         if side is None:
             continue
-        method = access.class_member(cx, st, side.cls, name)
+        method = reading.class_member(cx, st, side.cls, name)
         if isinstance(method, Func):
             if side is not own:
                 cx.refuse(
@@ -363,7 +362,7 @@ def attribute(cx: Lowering, st: State, e: ast.expr, node: Node, name: str) -> V 
     found = of(cx, node)
     if found is None:
         return None
-    from selc.frontend import access, calls
+    from selc.frontend import calls
 
     if name in ("name", "_name_"):
         return _lookup(cx, e, node, {s: s.name.rpartition(".")[2] for s in found.symbols.values()})
@@ -373,7 +372,7 @@ def attribute(cx: Lowering, st: State, e: ast.expr, node: Node, name: str) -> V 
         return _lookup(cx, e, node, found.values)
     if name == "__class__":
         return found.cls
-    own = access.class_member(cx, st, found.cls, name)
+    own = reading.class_member(cx, st, found.cls, name)
     if isinstance(own, Func):
         if own.flavour == "property":
             return calls.invoke(cx, st, e, own, (node,), {})
@@ -405,10 +404,9 @@ def text(cx: Lowering, node: Node, e: ast.AST) -> Node:
     found = of(cx, node)
     if found is None:
         return plain(cx, node, e)
-    from selc.frontend import access
 
     for method in ("__str__", "__format__", "__repr__"):
-        if access.class_member(cx, State(cx.true), found.cls, method) is not None:
+        if reading.class_member(cx, State(cx.true), found.cls, method) is not None:
             cx.refuse(
                 e, "SEL901", f"the text of a member is made by `{found.cls.qualname}.{method}`"
             )
@@ -426,12 +424,12 @@ def text(cx: Lowering, node: Node, e: ast.AST) -> Node:
 
 def ordered(cx: Lowering, st: State, value: V, e: ast.AST, largest: bool) -> Node:
     """A value as `max`, `min` and `sorted` compare it."""
-    from selc.frontend import access, expr
+    from selc.frontend import expr
 
     node = expr.as_node(cx, st, value, e)
     found = of(cx, node)
     if found is not None and isinstance(
-        access.class_member(cx, st, found.cls, "__gt__" if largest else "__lt__"), Func
+        reading.class_member(cx, st, found.cls, "__gt__" if largest else "__lt__"), Func
     ):
         cx.refuse(e, "SEL901", f"the order of `{found.cls.qualname}` is decided by code of its own")
     return plain(cx, node, e)
@@ -442,7 +440,7 @@ def ordered(cx: Lowering, st: State, value: V, e: ast.AST, largest: bool) -> Nod
 
 def by_value(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...]) -> V:
     """`Class(value)`."""
-    from selc.frontend import access, calls, expr
+    from selc.frontend import calls, expr
 
     found = members(cx, cls)
     if len(args) != 1:
@@ -457,7 +455,7 @@ def by_value(cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...]
     ):
         cx.refuse(e, "SEL901", f"the values of `{cls.qualname}` are not constants")
     inside = cx.graph.fold(Op.HASKEY, node, attr=tuple(v for v, _ in pairs))
-    missing = access.class_member(cx, st, cls, "_missing_")
+    missing = reading.class_member(cx, st, cls, "_missing_")
 
     def there(s: State) -> V:
         return cx.graph.fold(Op.LOOKUP, node, attr=tuple(pairs), origin=cx.span(e))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from selc.frontend import access, calls, expr, names
+from selc.frontend import calls, comparing, expr, names, reading
 from selc.frontend.context import Lowering
 from selc.frontend.state import State
 from selc.frontend.values import DictObj, InstObj, ListObj, Obj, Ref, Tup, V
@@ -15,7 +15,7 @@ from selc.ir.op import Op
 def equal(cx: Lowering, st: State, e: ast.expr, left: V, right: V) -> Node:
     """Whether two values are equal, as a bool node."""
     if not isinstance(left, Ref) and not isinstance(right, Ref):
-        return expr.truth(cx, st, expr.compare(cx, st, e, ast.Eq(), left, right), e)
+        return expr.truth(cx, st, comparing.compare(cx, st, e, ast.Eq(), left, right), e)
     if left == right:
         return cx.true
     a = cx.obj(st, left, e) if isinstance(left, Ref) else None
@@ -107,7 +107,7 @@ def _objects(
 def _identified(cx: Lowering, st: State, e: ast.expr, obj: Obj | None) -> None:
     """Refuse objects whose class decides what they are equal to."""
     if isinstance(obj, InstObj) and (
-        obj.cls is None or access.class_member(cx, st, obj.cls, "__eq__") is not None
+        obj.cls is None or reading.class_member(cx, st, obj.cls, "__eq__") is not None
     ):
         cx.refuse(
             e, "SEL901", "comparing these objects is not supported", help="compare their fields"

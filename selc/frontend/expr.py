@@ -9,14 +9,14 @@ from typing import Any
 from selc.frontend import (
     access,
     calls,
+    comparing,
     enums,
-    equality,
     iteration,
     launches,
     methods,
     names,
+    reading,
     sequences,
-    sets,
     tensors,
 )
 from selc.frontend.context import Cascade, Lowering
@@ -139,7 +139,7 @@ def truth(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:  # noqa: C901 
                 out = cx.graph.either(out, entry.present)
             return out
         for method in ("__bool__", "__len__"):
-            if obj.cls is not None and access.class_member(cx, st, obj.cls, method) is not None:
+            if obj.cls is not None and reading.class_member(cx, st, obj.cls, method) is not None:
                 cx.refuse(e, "SEL901", f"the truth of an object with `{method}` is not supported")
         return cx.true
     needed(cx, e, value)
@@ -318,7 +318,8 @@ def binary(cx: Lowering, st: State, e: ast.expr, op: Op | None, left: V, right: 
     return cx.op(st, e, op, as_node(cx, st, left, e), as_node(cx, st, right, e))
 
 
-def _sequence(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[tuple[V, ...], bool] | None:
+def sequence(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[tuple[V, ...], bool] | None:
+    """The items of a tuple or a list, and whether it is a list."""
     if isinstance(value, Tup):
         return value.items, False
     if isinstance(value, Ref):
@@ -329,7 +330,7 @@ def _sequence(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[tuple[V, .
 
 
 def _concatenate(cx: Lowering, st: State, e: ast.expr, left: V, right: V) -> V | None:
-    a, b = _sequence(cx, st, left, e), _sequence(cx, st, right, e)
+    a, b = sequence(cx, st, left, e), sequence(cx, st, right, e)
     if a is None and b is None:
         return None
     if a is not None and b is not None and a[1] == b[1]:
@@ -343,7 +344,7 @@ def _concatenate(cx: Lowering, st: State, e: ast.expr, left: V, right: V) -> V |
 
 
 def _repeat(cx: Lowering, st: State, left: V, right: Node, e: ast.expr) -> V | None:
-    a = _sequence(cx, st, left, e)
+    a = sequence(cx, st, left, e)
     times = cx.known(right)
     if a is None or times is None or not isinstance(times[0], int):
         return None
@@ -410,152 +411,11 @@ def _chain(
 ) -> V:
     op, comparator = rest[0]
     right = lower(cx, st, comparator)
-    value = compare(cx, st, e, op, left, right)
+    value = comparing.compare(cx, st, e, op, left, right)
     if len(rest) == 1:
         return value
     cond = truth(cx, st, value, e)
     return cx.branch(st, cond, lambda s: _chain(cx, s, e, right, rest[1:]), lambda s: value)
-
-
-def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right: V) -> V:  # noqa: C901  # one case per kind
-    """One comparison of any values."""
-    if isinstance(op, (ast.Is, ast.IsNot)):
-        return _identity(cx, st, e, left, right, isinstance(op, ast.IsNot))
-    if isinstance(op, (ast.In, ast.NotIn)):
-        inside = access.contains(cx, st, e, left, right)
-        return cx.op(st, e, Op.NOT, inside) if isinstance(op, ast.NotIn) else inside
-    if isinstance(left, Choice):
-        return each(cx, st, left, lambda s, v: compare(cx, s, e, op, v, right))
-    if isinstance(right, Choice):
-        return each(cx, st, right, lambda s, v: compare(cx, s, e, op, left, v))
-    opaque = tensors.is_opaque(cx, st, left) or tensors.is_opaque(cx, st, right)
-    if opaque and not (isinstance(left, External) and isinstance(right, External)):
-        return launches.derived(cx, e, left, right)
-    own = enums.comparison(cx, st, e, op, left, right)
-    if own is not None:
-        return own
-    a, b = _sequence(cx, st, left, e), _sequence(cx, st, right, e)
-    if a is not None and b is not None:
-        if a[1] != b[1] and isinstance(op, (ast.Eq, ast.NotEq)):
-            return cx.graph.const(isinstance(op, ast.NotEq))
-        if isinstance(op, (ast.Eq, ast.NotEq)) and any(isinstance(v, Ref) for v in (*a[0], *b[0])):
-            verdicts = [equality.equal(cx, st, e, x, y) for x, y in zip(a[0], b[0], strict=False)]
-            same = cx.graph.const(len(a[0]) == len(b[0]))
-            for verdict in verdicts:
-                same = cx.graph.both(same, verdict)
-            return cx.op(st, e, Op.NOT, same) if isinstance(op, ast.NotEq) else same
-        if a[1] == b[1]:
-            left, right = Tup(a[0]), Tup(b[0])
-    if isinstance(left, Seq) or isinstance(right, Seq):
-        mask = sequences.masked(cx, e, COMPARE[type(op)], left, right)
-        assert mask is not None
-        return mask
-    compared = sets.comparison(cx, st, e, op, left, right)
-    if compared is not None:
-        return compared
-    equating = isinstance(op, (ast.Eq, ast.NotEq))
-    if equating and not _is_data(left) and not _is_data(right):
-        return _structural_equality(cx, st, e, left, right, isinstance(op, ast.NotEq))
-    if (
-        equating
-        and (isinstance(left, Ref) != isinstance(right, Ref))
-        and (isinstance(left, Node) or isinstance(right, Node))
-    ):
-        same = equality.equal(cx, st, e, left, right)
-        return cx.op(st, e, Op.NOT, same) if isinstance(op, ast.NotEq) else same
-    return cx.op(st, e, COMPARE[type(op)], as_node(cx, st, left, e), as_node(cx, st, right, e))
-
-
-def _is_data(value: V) -> bool:
-    return isinstance(value, (Node, Tup))
-
-
-def _structural_equality(
-    cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: bool
-) -> V:
-    if isinstance(left, (Cls, Func)) and type(left) is type(right):
-        same = left.node is right.node
-    elif isinstance(left, (External, ModuleV)) and isinstance(right, (External, ModuleV)):
-        same = left == right
-        outside = [
-            v
-            for v in (left, right)
-            if isinstance(v, External) and not v.name.startswith("builtins.")
-        ]
-        if not same and outside:
-            cx.need(
-                e,
-                f'functions:\n  "{outside[0].name}": ...',
-                f"whether `{outside[0].name}` is the same as the other is not known",
-            )
-    elif (devices := tensors.same_device(cx, st, left, right)) is not None:
-        return cx.graph.negate(devices) if negated else devices
-    elif isinstance(left, Ref) and isinstance(right, Ref):
-        equal = equality.equal(cx, st, e, left, right)
-        return cx.op(st, e, Op.NOT, equal) if negated else equal
-    else:
-        cx.refuse(
-            e, "SEL901", "comparing these objects is not supported", help="compare their fields"
-        )
-    return cx.graph.const(same != negated)
-
-
-def _classes(left: V, right: V) -> bool:
-    """Whether both are built-in names or torch's classes: there is one of each."""
-    own = ("builtins.", "torch.Tensor", "torch.Size")
-    return all(isinstance(v, External) and v.name.startswith(own) for v in (left, right))
-
-
-def _identity(cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: bool) -> V:
-    if isinstance(left, Choice):
-        return each(cx, st, left, lambda s, v: _identity(cx, s, e, v, right, negated))
-    if isinstance(right, Choice):
-        return each(cx, st, right, lambda s, v: _identity(cx, s, e, left, v, negated))
-    if isinstance(left, Node) and isinstance(right, Node):
-        kinds = cx.abs(left).kinds & cx.abs(right).kinds
-        if kinds & {"int", "float", "str", "tuple"}:
-            cx.refuse(
-                e,
-                "SEL901",
-                "`is` between numbers or strings depends on the interpreter",
-                help="write `==`",
-            )
-        return (
-            cx.op(st, e, Op.IS, left, right)
-            if not negated
-            else cx.op(st, e, Op.NOT, cx.graph.fold(Op.IS, left, right))
-        )
-    for side in (left, right):
-        needed(cx, e, side)
-        if (
-            isinstance(side, External)
-            and not side.name.startswith("builtins.")
-            and not _classes(left, right)
-        ):
-            if left == right:
-                return cx.graph.const(not negated)
-            cx.need(
-                e,
-                f'functions:\n  "{side.name}": ...',
-                f"what `{side.name}` is in the deployment is not known; null means None",
-            )
-    if isinstance(left, Opaque) or isinstance(right, Opaque):
-        cx.refuse(
-            e,
-            "SEL905",
-            "whether an object that selc cannot see is the same as another is not known",
-            help="state it under `objects:` or `functions:`; null means None",
-        )
-    if isinstance(left, Ref) and isinstance(right, Ref):
-        if left == right:
-            return cx.graph.const(not negated)
-        cx.refuse(
-            e, "SEL901", "`is` between two objects is not supported", help="compare their contents"
-        )
-    same = type(left) is type(right) and left == right and not isinstance(left, Tup)
-    if isinstance(left, (Cls, Func)) and type(left) is type(right):
-        same = left.node is right.node
-    return cx.graph.const(same != negated)
 
 
 def _tuple(cx: Lowering, st: State, e: ast.Tuple) -> V:
@@ -642,7 +502,7 @@ def _attribute(cx: Lowering, st: State, e: ast.Attribute) -> V:
     if fact is not None and fact.is_value:
         return from_python(cx, st, fact.value)
     value = lower(cx, st, e.value)
-    return each(cx, st, value, lambda s, v: access.attribute(cx, s, e, v, e.attr))
+    return each(cx, st, value, lambda s, v: reading.attribute(cx, s, e, v, e.attr))
 
 
 def _subscript(cx: Lowering, st: State, e: ast.Subscript) -> V:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from selc.frontend import access, expr, names, tensors
+from selc.frontend import expr, names, reading, tensors
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.literals import FROM_FACTS
 from selc.frontend.state import State
@@ -217,7 +217,7 @@ def _method(cx: Lowering, st: State, func: ast.expr) -> tuple[ast.FunctionDef | 
     obj = cx.heap.get(st, owner)
     if not isinstance(obj, InstObj) or obj.cls is None:
         return None, False
-    member = access.class_member(cx, st, obj.cls, func.attr)
+    member = reading.class_member(cx, st, obj.cls, func.attr)
     if isinstance(member, Func) and isinstance(member.node, ast.FunctionDef):
         return member.node, member.flavour != "static"
     return None, False
@@ -536,7 +536,7 @@ def site_of(cx: Lowering, value: Node) -> str | None:
         node = todo.pop()
         if node.op is Op.SELECT and not node.site:
             todo += node.args[1:]
-        else:
+        elif not (node.is_const and node.attr is None):
             keys.add(cx.key_of(node))
     return keys.pop() if len(keys) == 1 else None
 

@@ -282,9 +282,7 @@ def _typing_cast(
     return args[1]
 
 
-def _replace(
-    cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]
-) -> V:
+def _replace(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
     """dataclasses.replace: a new object from the old fields and the given ones."""
     from selc.frontend import access, calls
 

@@ -18,7 +18,6 @@ from selc.diag.diagnostic import Diagnostic, Refused, Sink
 from selc.diag.span import Span
 from selc.diag.suggest import did_you_mean
 from selc.frontend import (
-    access,
     bind,
     dsl,
     expr,
@@ -26,6 +25,7 @@ from selc.frontend import (
     literals,
     names,
     points,
+    reading,
     sequences,
     stmt,
 )
@@ -269,7 +269,7 @@ def _lookup(cx: Lowering, module: ModuleSource, name: str) -> V | None:
     for part in rest:
         if not isinstance(value, Cls):
             return None
-        value = access.class_member(cx, State(cx.true), value, part)
+        value = reading.class_member(cx, State(cx.true), value, part)
     return value
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
 from selc.diag.span import Span
 from selc.diag.suggest import did_you_mean
-from selc.frontend import access, enums, launches, library, lower, names, tensors
+from selc.frontend import enums, launches, library, lower, names, reading, tensors
 from selc.frontend.context import Lowering
 from selc.frontend.facts import Facts
 from selc.frontend.modules import ModuleFinder
@@ -275,7 +275,7 @@ class _Visitor(ast.NodeVisitor):
             self.walk.follow(self.func, value, False, node, self.file)
         elif isinstance(value, Cls):
             with suppress(Refused):
-                init = access.class_member(self.cx, State(self.cx.true), value, "__init__")
+                init = reading.class_member(self.cx, State(self.cx.true), value, "__init__")
                 if isinstance(init, Func):
                     self.walk.follow(self.func, init, False, ast.Name("", lineno=0), self.file)
         elif isinstance(value, External):
@@ -393,7 +393,7 @@ class _Visitor(ast.NodeVisitor):
         """What the class of `self` binds an attribute to."""
         assert self.func.cls is not None
         with suppress(Refused):
-            return access.class_member(self.cx, State(self.cx.true), self.func.cls, node.attr)
+            return reading.class_member(self.cx, State(self.cx.true), self.func.cls, node.attr)
         return None
 
     def visit_Name(self, node: ast.Name) -> None:
@@ -453,7 +453,7 @@ class _Visitor(ast.NodeVisitor):
                 return Opaque(f"{base.text}.{e.attr}")
             if isinstance(base, (ModuleV, Cls)):
                 with suppress(Refused):
-                    return access.attribute(self.cx, State(self.cx.true), e, base, e.attr)
+                    return reading.attribute(self.cx, State(self.cx.true), e, base, e.attr)
                 return Opaque(ast.unparse(e))
         return None
 

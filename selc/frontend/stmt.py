@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from selc.diag.diagnostic import Refused
 from selc.diag.span import Span
 from selc.frontend import (
-    access,
     calls,
     expr,
     iteration,
@@ -20,6 +19,7 @@ from selc.frontend import (
     library,
     methods,
     names,
+    writing,
 )
 from selc.frontend.context import MAX_UNROLL, Cascade, Exit, Frame, Handler, Loop, Lowering, snippet
 from selc.frontend.sites import stores
@@ -335,9 +335,9 @@ def assign(cx: Lowering, st: State, target: ast.expr, value: V) -> None:
         case ast.Tuple() | ast.List():
             _unpack(cx, st, target, value)
         case ast.Subscript():
-            access.store_subscript(cx, st, target, value)
+            writing.store_subscript(cx, st, target, value)
         case ast.Attribute():
-            access.store_attribute(cx, st, target, value)
+            writing.store_attribute(cx, st, target, value)
         case _:
             cx.refuse(target, "SEL901", "this assignment target is not supported")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from selc.diag.diagnostic import Diagnostic, Refused
-from selc.frontend import expr, iteration, literals
+from selc.frontend import expr, iteration, literals, reading
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.facts import TensorDecl
 from selc.frontend.state import State
@@ -314,9 +314,8 @@ def _is_contiguous(
 def _is_floating_point(
     cx: Lowering, st: State, e: ast.Call, ref: Ref, args: tuple[V, ...], kwargs: dict[str, V]
 ) -> V:
-    from selc.frontend import access
 
-    return access.attribute(cx, st, e, parts(cx, st, ref)[1], "is_floating_point")
+    return reading.attribute(cx, st, e, parts(cx, st, ref)[1], "is_floating_point")
 
 
 def _transposed(cx: Lowering, st: State, ref: Ref, i: int, j: int) -> Ref:
@@ -514,7 +513,6 @@ def allocate(
 
 def _sizes(cx: Lowering, st: State, e: ast.Call, value: V) -> list[Node] | None:
     """The sizes that a tensor is made with: a sequence of integers, or one integer."""
-
     items: tuple[V, ...] = (value,)
     if isinstance(value, Tup) or (isinstance(value, Ref) and not is_tensor(cx, st, value)):
         items = iteration.iterate(cx, st, value, e)

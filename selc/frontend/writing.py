@@ -1,0 +1,154 @@
+"""Writing parts of values: items of dicts and lists, attributes."""
+
+from __future__ import annotations
+
+import ast
+
+from selc.frontend import (
+    access,
+    expr,
+    launches,
+    library,
+    literals,
+    names,
+    tensors,
+)
+from selc.frontend.context import Lowering, snippet
+from selc.frontend.state import State
+from selc.frontend.values import (
+    Choice,
+    DictObj,
+    Entry,
+    External,
+    InstObj,
+    ListObj,
+    Ref,
+    V,
+)
+from selc.ir.graph import Node
+from selc.ir.op import Op
+
+
+def store_subscript(cx: Lowering, st: State, target: ast.Subscript, value: V) -> None:
+    """`container[key] = value`."""
+    container = expr.lower(cx, st, target.value)
+    if isinstance(container, Choice):
+        index = expr.lower(cx, st, target.slice)
+
+        def change(s: State, v: V) -> V:
+            _set_item(cx, s, target, v, index, value)
+            return cx.none
+
+        expr.each(cx, st, container, change)
+        return
+    if tensors.is_opaque(cx, st, container) and container != External("os.environ"):
+        return
+    _set_item(cx, st, target, container, expr.lower(cx, st, target.slice), value)
+
+
+def _set_item(
+    cx: Lowering, st: State, target: ast.Subscript, container: V, index: V, value: V
+) -> None:
+    if isinstance(container, External) and container.name == "os.environ":
+        library.environ_store(cx, st, target, index, value)
+        return
+    if not isinstance(container, Ref):
+        cx.refuse(
+            target, "SEL901", f"assigning into {expr.describe(cx, st, container)} is not supported"
+        )
+    obj = cx.obj(st, container, target)
+    if isinstance(obj, ListObj):
+        _set_list_item(cx, st, target, container, obj, index, value)
+        return
+    if not isinstance(obj, DictObj):
+        cx.refuse(target, "SEL901", "assigning into an object is not supported")
+    key = access.key_or_node(cx, st, index, target, obj)
+    if isinstance(key, Node):
+        if not obj.unknown:
+            cx.refuse(
+                target,
+                "SEL901",
+                "writing a dict at a key that depends on an input is not supported",
+                help="select the value first, then write it under a constant key",
+            )
+        memoize(cx, st, target, container, obj, index, value)
+        return
+    if obj.unknown and any(oid == container.oid for oid, _, _ in cx.obligations):
+        memoize(cx, st, target, container, obj, index, value)
+        return
+    entries = dict(obj.entries)
+    entries[key[0]] = Entry(cx.true, value)
+    cx.replace(st, container, DictObj(entries, obj.unknown, obj.frozen, obj.memo), target)
+
+
+def memoize(
+    cx: Lowering, st: State, e: ast.AST, ref: Ref, obj: DictObj, index: V, value: V
+) -> None:
+    """A write to a memo dict: transparent if the key determines everything the value depends on."""
+    if cx.change_counts.get(obj.unknown, 0) > 1:
+        names.refuse_state(cx, e, obj.unknown)
+    leaves = {cx.unmarked(n).id for n in access.flat_nodes(index)}
+    for node in access.flat_nodes(value, cx, st):
+        for leaf in cx.graph.cone([node]):
+            if leaf.op is Op.INPUT and leaf.id not in leaves:
+                cx.refuse(
+                    e,
+                    "SEL906",
+                    f"what is remembered in `{obj.unknown}` depends on `{leaf.attr}`, which its "
+                    "key leaves out",
+                    help="make the key hold every input of the remembered value",
+                )
+    if not all(isinstance(n, Node) for n in access.flat_nodes(value, cx, st)):
+        names.refuse_state(cx, e, obj.unknown)
+    cx.obligations = [
+        o for o in cx.obligations if not (o[0] == ref.oid and same_index(cx, o[1], index))
+    ]
+    cx.replace(
+        st, ref, DictObj(obj.entries, obj.unknown, obj.frozen, (*obj.memo, (index, value))), e
+    )
+
+
+def same_index(cx: Lowering, a: V, b: V) -> bool:
+    """Whether two keys, constant or not, are certainly equal."""
+    return a is b or access.same_key(cx, a, b)
+
+
+def _set_list_item(
+    cx: Lowering, st: State, target: ast.Subscript, ref: Ref, obj: ListObj, index: V, value: V
+) -> None:
+    known = cx.known(expr.as_node(cx, st, index, target))
+    if obj.unknown:
+        names.refuse_state(cx, target, obj.unknown)
+    if known is None or not isinstance(known[0], int):
+        cx.refuse(
+            target, "SEL901", "writing a list at an index that depends on an input is not supported"
+        )
+    items = list(obj.items)
+    if not -len(items) <= known[0] < len(items):
+        cx.partial(st, target, cx.false, "IndexError", f"`{snippet(target)}` is out of range")
+        return
+    items[known[0]] = value
+    cx.replace(st, ref, ListObj(tuple(items), frozen=obj.frozen, kind=obj.kind), target)
+
+
+def store_attribute(cx: Lowering, st: State, target: ast.Attribute, value: V) -> None:
+    """`object.name = value`."""
+    owner = expr.lower(cx, st, target.value)
+    if not isinstance(owner, Ref):
+        cx.refuse(
+            target,
+            "SEL906",
+            f"assigning an attribute of {expr.describe(cx, st, owner)} is not supported",
+            help="only objects made by followed code can be changed",
+        )
+    obj = cx.obj(st, owner, target)
+    if not isinstance(obj, InstObj):
+        cx.refuse(target, "SEL901", "assigning an attribute of a dict or list is not supported")
+    if obj.frozen == literals.FROM_FACTS:
+        launches.assigned(cx, st, snippet(target), value, target)
+        st.heap[owner.oid] = InstObj(
+            obj.cls, {**obj.fields, target.attr: Entry(cx.true, value)}, obj.frozen, obj.name
+        )
+        return
+    fields = {**obj.fields, target.attr: Entry(cx.true, value)}
+    cx.replace(st, owner, InstObj(obj.cls, fields, obj.frozen, obj.name), target)
