@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from selc.diag.diagnostic import Diagnostic, Refused
-from selc.frontend import dsl, literals, names, sequences, tensors
+from selc.frontend import bodies, dsl, literals, names, sequences, tensors
 from selc.frontend.context import Lowering, span_of
 from selc.frontend.facts import InputDecl
 from selc.frontend.state import State
@@ -113,7 +113,6 @@ def _record_fields(
 def _record(
     cx: Lowering, st: State, a: ast.arg, fields: list[Field], counts: dict[str, int], func: Func
 ) -> V:
-    from selc.frontend import stmt
 
     entries: dict[str, Entry] = {}
     for name, annotation, default, cls in fields:
@@ -126,7 +125,7 @@ def _record(
                 cx.read.add(f"facts.{a.arg}.{name}")
                 value = literals.from_python(cx, None, group[name])
         if value is None and default is not None:
-            value = stmt.run_class_value(cx, cls, default)
+            value = bodies.run_class_value(cx, cls, default)
         if value is None:
             yaml = (
                 f"inputs:\n  {keys[-1]}: {{range: [1, 16384]}}"

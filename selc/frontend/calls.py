@@ -7,6 +7,7 @@ import builtins as py
 
 from selc.frontend import (
     access,
+    bodies,
     builtins_,
     enums,
     expr,
@@ -345,8 +346,6 @@ def inline(
     cx: Lowering, st: State, e: ast.expr, func: Func, args: tuple[V, ...], kwargs: dict[str, V]
 ) -> V:
     """Run a function's own body on these arguments."""
-    from selc.frontend import stmt
-
     if (
         len(cx.frames) > MAX_DEPTH
         or sum(f.instance.function == func.qualname for f in cx.frames) > 40
@@ -387,9 +386,9 @@ def inline(
         instance, func.module, layout, cx.new_scope(func.scope, local), func.scope, 0, cls=func.cls
     )
     _bind(cx, st, e, func, frame, args, kwargs)
-    value = stmt.run_function(cx, st, frame, func.node)
+    value = bodies.run_function(cx, st, frame, func.node)
     if func.cached:
-        stmt.share(cx, st, value, "a cached result is shared between calls")
+        bodies.share(cx, st, value, "a cached result is shared between calls")
     return value
 
 
@@ -488,11 +487,10 @@ def exception_name(cx: Lowering, cls: Cls) -> str | None:
 
 
 def _exceptions_above(cx: Lowering, cls: Cls) -> list[str]:
-    from selc.frontend import stmt
 
     out: list[str] = []
     for base in cls.node.bases:
-        value = stmt.run_class_value(cx, cls, base)
+        value = bodies.run_class_value(cx, cls, base)
         if isinstance(value, External):
             found = getattr(py, value.name.removeprefix("builtins."), None)
             if isinstance(found, type) and issubclass(found, BaseException):
@@ -542,13 +540,11 @@ def class_fields(cls: Cls) -> list[tuple[str, ast.expr | None]]:
 
 def all_fields(cx: Lowering, cls: Cls) -> list[tuple[str, ast.expr | None, Cls]]:
     """Fields of a class and its followed bases, bases first."""
-    from selc.frontend import stmt
-
     out: dict[str, tuple[str, ast.expr | None, Cls]] = {}
     for base in reversed(cls.node.bases):
         if ast.unparse(base).rpartition(".")[2] in ("NamedTuple", "object", "Protocol"):
             continue
-        value = stmt.run_class_value(cx, cls, base)
+        value = bodies.run_class_value(cx, cls, base)
         if isinstance(value, Cls):
             out.update({f[0]: f for f in all_fields(cx, value)})
     out.update({name: (name, default, cls) for name, default in class_fields(cls)})
@@ -558,7 +554,6 @@ def all_fields(cx: Lowering, cls: Cls) -> list[tuple[str, ast.expr | None, Cls]]
 def _declared_fields(
     cx: Lowering, st: State, e: ast.expr, cls: Cls, args: tuple[V, ...], kwargs: dict[str, V]
 ) -> dict[str, V]:
-    from selc.frontend import stmt
 
     fields = all_fields(cx, cls)
     if len(args) > len(fields):
@@ -582,16 +577,15 @@ def _declared_fields(
         ):
             out[name] = _field_default(cx, st, e, owner, default)
         else:
-            out[name] = stmt.run_class_value(cx, owner, default)
+            out[name] = bodies.run_class_value(cx, owner, default)
     return out
 
 
 def _field_default(cx: Lowering, st: State, e: ast.expr, owner: Cls, default: ast.Call) -> V:
-    from selc.frontend import stmt
 
     for keyword in default.keywords:
         if keyword.arg == "default":
-            return stmt.run_class_value(cx, owner, keyword.value)
+            return bodies.run_class_value(cx, owner, keyword.value)
         if keyword.arg == "default_factory":
-            return invoke(cx, st, e, stmt.run_class_value(cx, owner, keyword.value), (), {})
+            return invoke(cx, st, e, bodies.run_class_value(cx, owner, keyword.value), (), {})
     cx.refuse(e, "SEL901", f"a field of `{owner.qualname}` has no default that selc can follow")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from selc.frontend import reading
+from selc.frontend import bodies, reading
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import Bound, Cls, Func, InstObj, Opaque, Ref, Super, V
@@ -12,10 +12,8 @@ from selc.frontend.values import Bound, Cls, Func, InstObj, Opaque, Ref, Super, 
 
 def bases(cx: Lowering, cls: Cls) -> list[V]:
     """The values of a class's bases; parameters of generic ones do not count."""
-    from selc.frontend import stmt
-
     return [
-        stmt.run_class_value(cx, cls, b.value if isinstance(b, ast.Subscript) else b)
+        bodies.run_class_value(cx, cls, b.value if isinstance(b, ast.Subscript) else b)
         for b in cls.node.bases
     ]
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.span import Span
-from selc.frontend import names, reading
+from selc.frontend import bodies, names, reading
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import Bound, Cls, DictObj, Entry, External, Func, Method, Tup, V
@@ -67,7 +67,6 @@ def base_of(cx: Lowering, cls: Cls) -> str | None:
 
 
 def _base_of(cx: Lowering, cls: Cls) -> str | None:
-    from selc.frontend import stmt
 
     found: str | None = None
     mixin = ""
@@ -75,7 +74,7 @@ def _base_of(cx: Lowering, cls: Cls) -> str | None:
         if isinstance(base, ast.Subscript):
             continue
         try:
-            value = stmt.run_class_value(cx, cls, base)
+            value = bodies.run_class_value(cx, cls, base)
         except Refused:
             continue
         if isinstance(value, External) and value.name in _BASES:
@@ -146,7 +145,7 @@ def _value(
     raw: Mapping[str, V],
 ) -> tuple[Value] | None:
     """The constant value of a member; None where it has none that selc knows."""
-    from selc.frontend import expr, stmt
+    from selc.frontend import expr
 
     if isinstance(e, ast.Call) and ast.unparse(e.func).rpartition(".")[2] == "auto" and not e.args:
         if mixin == "str":
@@ -164,7 +163,7 @@ def _value(
             )
         return (numbers[-1] + 1 if numbers else 1,)
     try:
-        value = stmt.run_class_value(cx, cls, e, raw)
+        value = bodies.run_class_value(cx, cls, e, raw)
         node = expr.as_node(cx, State(cx.true), value, e)
     except Refused:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from selc.frontend import access, enums, expr, names
+from selc.frontend import access, enums, expr, names, targets
 from selc.frontend.context import Lowering
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -124,9 +124,8 @@ def _generate(
     try:
         for i, item in enumerate(items):
             frame.iterations = f"{iterations}[{i}]"
-            from selc.frontend import stmt
 
-            stmt.assign(cx, st, generator.target, item)
+            targets.assign(cx, st, generator.target, item)
             keep = True
             for test in generator.ifs:
                 cond = cx.known_bool(expr.truth(cx, st, expr.lower(cx, st, test), test))

@@ -19,6 +19,7 @@ from selc.diag.span import Span
 from selc.diag.suggest import did_you_mean
 from selc.frontend import (
     bind,
+    bodies,
     dsl,
     expr,
     launches,
@@ -27,7 +28,6 @@ from selc.frontend import (
     points,
     reading,
     sequences,
-    stmt,
 )
 from selc.frontend.context import Frame, Lowering, span_of
 from selc.frontend.facts import Expr, Facts
@@ -124,7 +124,7 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     cx.frames.pop()
     st.scopes[frame.scope] = dict(bound)
     _mark_record_inputs(cx, st, frame, bound)
-    value = stmt.run_function(cx, st, frame, node)
+    value = bodies.run_function(cx, st, frame, node)
     _report_missing(cx)
     if cx.failed or isinstance(value, Poison):
         raise Refused

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from selc.diag.diagnostic import Refused
-from selc.frontend import literals
+from selc.frontend import bodies, literals
 from selc.frontend.context import Frame, Lowering
 from selc.frontend.sites import Instance, Plan
 from selc.frontend.state import State
@@ -205,13 +205,12 @@ def _module_value(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> 
             f'globals:\n  "{qualified}": ...',
             f"`{name}` is bound inside a `try` at module level",
         )
-    from selc.frontend import stmt
 
     if qualified in cx.evaluating:
         cx.refuse(e, "SEL903", f"`{qualified}` is defined through itself")
     cx.evaluating.add(qualified)
     try:
-        value = stmt.run_module(cx, module, list(segments), name)
+        value = bodies.run_module(cx, module, list(segments), name)
     finally:
         cx.evaluating.discard(qualified)
     _mark_state(cx, module, name, value)
@@ -282,7 +281,8 @@ def exported(cx: Lowering, module: ModuleSource, name: str) -> bool:
             cx.refuse(
                 statement,
                 "SEL901",
-                f"which names `{module.module_name}` exports is computed: `__all__` is no list of strings",
+                f"which names `{module.module_name}` exports is computed: "
+                "`__all__` is no list of strings",
             )
         listed |= {x.value for x in value.elts if isinstance(x, ast.Constant)}
     return name in listed

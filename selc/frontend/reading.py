@@ -7,6 +7,7 @@ import ast
 from selc.frontend import (
     access,
     attributes,
+    bodies,
     classes,
     enums,
     expr,
@@ -183,19 +184,17 @@ def class_member(cx: Lowering, st: State, cls: Cls, name: str) -> V | None:
 
 def own_member(cx: Lowering, st: State, cls: Cls, name: str) -> V | None:
     """What a class itself binds a name to."""
-    from selc.frontend import stmt
-
     found: V | None = attributes.stated(cx, cls, name)
     for item in () if found is not None else cls.node.body:
         if isinstance(item, ast.FunctionDef) and item.name == name:
-            found = stmt.function(cx, st, item, cls.module, f"{cls.qualname}.{name}", None, cls)
+            found = bodies.function(cx, st, item, cls.module, f"{cls.qualname}.{name}", None, cls)
         elif isinstance(item, (ast.Assign, ast.AnnAssign)) and item.value is not None:
             targets = item.targets if isinstance(item, ast.Assign) else [item.target]
             if any(isinstance(t, ast.Name) and t.id == name for t in targets):
                 found = enums.member(cx, cls, name)
                 if found is None:
                     found = attributes.of_class(
-                        cx, cls, name, stmt.run_class_value(cx, cls, item.value), item
+                        cx, cls, name, bodies.run_class_value(cx, cls, item.value), item
                     )
         elif isinstance(item, ast.If) and name in names_bound(item):
             cx.refuse(
