@@ -52,7 +52,12 @@ def plan(function: ast.FunctionDef) -> Plan:
     """Find the sites of a function."""
     out = Plan()
     assigned: dict[str, None] = {}
-    outer = {name for s in _own_statements(function.body) if isinstance(s, (ast.Global, ast.Nonlocal)) for name in s.names}
+    outer = {
+        name
+        for s in _own_statements(function.body)
+        if isinstance(s, (ast.Global, ast.Nonlocal))
+        for name in s.names
+    }
     for statement in function.body:
         for name in stores(statement):
             if name not in outer:
