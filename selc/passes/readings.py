@@ -17,6 +17,9 @@ from selc.passes.rebuild import empty_like
 Copies = dict[int, Node]
 """Node id of G0 -> its copy in one reading."""
 
+Partly = dict[int, list[tuple[Node, Node]]]
+"""Node id of G0 -> the values that replace it, each under a condition, the first that holds."""
+
 
 @dataclass(slots=True)
 class Readings:
@@ -44,31 +47,67 @@ class Readings:
 
     def adaptive(self, nodes: Sequence[Node]) -> list[Node]:
         """Reading (b): no pin, but the choices at their own sites are those of (a)."""
-        return copy(self.program.graph, self.graph, nodes, self._adaptive, self._choices())
+        over, partly = self._choices()
+        return copy(self.program.graph, self.graph, nodes, self._adaptive, over, partly)
 
     def mixed(self, nodes: Sequence[Node], between: Sequence[Node]) -> list[Node]:
         """What stands between a pin and a choice, and the choices, from (a), the rest real."""
-        over = self._choices()
+        over, partly = self._choices()
         over.update(zip([n.id for n in between], self.pinned(between), strict=True))
-        return copy(self.program.graph, self.graph, nodes, {}, over)
+        return copy(self.program.graph, self.graph, nodes, {}, over, partly)
 
-    def _choices(self) -> Copies:
-        """What reading (b) overwrites: the sites of the choices, and what guards see as results."""
+    def _choices(self) -> tuple[Copies, Partly]:
+        """What reading (b) overwrites: the sites of the choices, and what guards see as results.
+
+        A choice that (a) did not make (an argument of a launch that it did not get to) overwrites
+        nothing: such sites are overwritten only where it did.
+        """
         chosen: dict[str, Node] = {}
         over: Copies = {}
+        partly: Partly = {}
         for p in self.program.points:
             if p.role == "aux":
                 continue
             chosen[p.name] = value = self.pinned([p.node])[0]
             for name in p.sites:
-                for mark in self.program.sites[name].marks:
-                    over.setdefault(mark.node.id, value)
+                marks = frozenset(m.node.id for m in self.program.sites[name].marks)
+                made = self._made(p.node, marks)
+                for i in marks:
+                    if made is None:
+                        over.setdefault(i, value)
+                    else:
+                        partly.setdefault(i, []).append((made, value))
         for node in self.program.graph.nodes:
             if node.op is Op.MARK and isinstance(node.attr, tuple) and node.attr[:1] == ("result",):
                 value_of = chosen.get(str(node.attr[1]))
                 if value_of is not None:
                     over[node.id] = value_of
-        return over
+        return over, {i: made for i, made in partly.items() if i not in over}
+
+    def _made(self, node: Node, marks: frozenset[int]) -> Node | None:
+        """Whether (a) takes a choice from one of these marks, None if it always does.
+
+        A choice that is null on some paths is a selection among marks and nulls.
+        """
+        leaves: list[Node] = []
+        todo = [node]
+        while todo:
+            n = todo.pop()
+            if n.id not in marks and n.op is Op.SELECT:
+                todo.extend(n.args[1:])
+            else:
+                leaves.append(n)
+        absent = [n for n in leaves if n.is_const and n.attr is None]
+        if not absent or len(absent) + sum(n.id in marks for n in leaves) < len(leaves):
+            return None
+        return self._taken(node, marks)
+
+    def _taken(self, node: Node, marks: frozenset[int]) -> Node:
+        if node.id in marks or node.op is not Op.SELECT:
+            return self.graph.const(node.id in marks)
+        cond = self.pinned([node.args[0]])[0]
+        then, other = (self._taken(a, marks) for a in node.args[1:])
+        return self.graph.select(cond, then, other)
 
 
 def read(program: Program, pins: Mapping[str, Pin]) -> Readings:
@@ -101,7 +140,12 @@ def domain_of(pin: Pin) -> Domain:
 
 
 def copy(
-    old: Graph, new: Graph, nodes: Sequence[Node], done: Copies, over: Mapping[int, Node]
+    old: Graph,
+    new: Graph,
+    nodes: Sequence[Node],
+    done: Copies,
+    over: Mapping[int, Node],
+    partly: Partly | None = None,
 ) -> list[Node]:
     """Copy the cones of some nodes, with some nodes replaced; marks are looked through."""
     missing = [n for n in nodes if n.id not in done]
@@ -128,6 +172,8 @@ def copy(
             span = old.origin.get(i)
             if span is not None and node.args:
                 new.origin.setdefault(made.id, span)
+        for cond, value in reversed((partly or {}).get(i, ())):
+            done[i] = new.select(cond, value, done[i])
     return [done[n.id] for n in nodes]
 
 

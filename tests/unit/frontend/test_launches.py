@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from selc.diag.diagnostic import Sink
+from selc.driver.pipeline import Clock, Plan, decide
 from selc.ir.interp import run_program
 from selc.ir.program import Program
 from tests.unit.frontend.lifting import lift, refusal, write
@@ -407,3 +409,36 @@ def choose(x):
         "half.n@L6C23",
         "half.L3C12-18@L6C23",
     ]
+
+
+HIDDEN = """
+from fast import run
+
+def choose(x):
+    m = x.shape[0]
+    fits = m <= 128
+    algo = 1 if fits else 2
+    lanes = 3 if fits else 4
+    if m > 8:
+        run(x, algo=algo, lanes=lanes)
+    assert GUARD
+"""
+
+
+@pytest.mark.parametrize(
+    ("guard", "legal"),
+    [
+        ("algo in (1, 2)", [(False, False), (False, True), (True, False), (True, True)]),
+        ("algo == 2 or fits", [(False, False), (True, False)]),
+    ],
+)
+def test_launched_choices_are_judged_on_the_real_batch(
+    tmp_path: Path, guard: str, legal: list[tuple[bool, bool]]
+) -> None:
+    write(tmp_path, {"mod.py": HIDDEN.replace("GUARD", guard)})
+    facts = tmp_path / "facts.yaml"
+    facts.write_text(FACTS)
+    decided = decide(Plan("pkg.mod:choose", (facts,), (tmp_path,)), None, Sink(), Clock())
+    assert [p.name for p in decided.program.points if p.sites] == ["run.algo", "run.lanes"]
+    assert [p.name for p in decided.residual.pins] == ["choose.L9C8-13", "choose.fits"]
+    assert sorted(decided.legality.relation or ()) == legal
