@@ -12,7 +12,6 @@ import builtins
 import copy
 import re
 import sys
-import types
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -25,7 +24,6 @@ from tests.engines.stubs import (
     REAL,
     Environment,
     Member,
-    Record,
     Stub,
     Unstated,
     corpus_file,
@@ -57,9 +55,15 @@ def _binds(statement: ast.AST) -> list[str]:
         return [statement.name]
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         return [a.asname or a.name.split(".")[0] for a in statement.names]
-    out = [statement.id] if isinstance(statement, ast.Name) and isinstance(statement.ctx, ast.Store) else []
+    out = (
+        [statement.id]
+        if isinstance(statement, ast.Name) and isinstance(statement.ctx, ast.Store)
+        else []
+    )
     for child in ast.iter_child_nodes(statement):
-        if not isinstance(child, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        if not isinstance(
+            child, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+        ):
             out += _binds(child)
     return out
 
@@ -147,7 +151,14 @@ class Engine:
 
     transformer: type[Facts] | None = None
 
-    def __init__(self, corpus: Path, doc: Mapping[str, Any], entry: str, function: str, overwriter: Overwriter) -> None:
+    def __init__(
+        self,
+        corpus: Path,
+        doc: Mapping[str, Any],
+        entry: str,
+        function: str,
+        overwriter: Overwriter,
+    ) -> None:
         self.corpus = corpus
         self.doc = doc
         self.entry = entry
@@ -164,7 +175,7 @@ class Engine:
         """What a kind of engine adds to the names of every module."""
         return {}
 
-    # -- modules ---------------------------------------------------------------------------------
+    # -- modules --------------------------------------------------------------------------------
 
     def module(self, name: str) -> Module:
         """A module of the corpus."""
@@ -178,7 +189,9 @@ class Engine:
     def importer(self, importing: str) -> Any:
         """`__import__` as code of one module sees it."""
 
-        def load(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        def load(
+            name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+        ) -> Any:
             whole = self.absolute(importing, level, name)
             if whole.split(".")[0] not in PACKAGES:
                 return self.outside(whole if fromlist else whole.split(".")[0])
@@ -209,7 +222,9 @@ class Engine:
             return found
         return __import__(name, fromlist=["*"]) if top in REAL else Stub(name)
 
-    def imported(self, importing: str, path: Path, statement: ast.Import | ast.ImportFrom, name: str) -> Any:
+    def imported(
+        self, importing: str, path: Path, statement: ast.Import | ast.ImportFrom, name: str
+    ) -> Any:
         """What one import statement binds to a name."""
         alias = next(a for a in statement.names if (a.asname or a.name.split(".")[0]) == name)
         if alias.name in self.libraries:
@@ -224,7 +239,9 @@ class Engine:
             return getattr(self.module(base), alias.name)
         except (AttributeError, ImportError, Unstated):
             whole = f"{base}.{alias.name}"  # a module of a package without a file of its own
-            return self.module(whole) if corpus_file(self.corpus, whole) is not None else Stub(whole)
+            return (
+                self.module(whole) if corpus_file(self.corpus, whole) is not None else Stub(whole)
+            )
 
     def starred(self, importing: str, path: Path, name: str) -> Any:
         """What `from module import *` binds to a name."""
@@ -237,10 +254,14 @@ class Engine:
         raise KeyError(name)
 
     def needed(self, statement: ast.stmt) -> ast.stmt:
-        """A class without finalizers; of a long one, only what the function under test can reach."""
+        """A class without finalizers; of a long one, only what the function can reach."""
         if not isinstance(statement, ast.ClassDef):
             return statement
-        body = [s for s in statement.body if not (isinstance(s, ast.FunctionDef) and s.name == "__del__")]
+        body = [
+            s
+            for s in statement.body
+            if not (isinstance(s, ast.FunctionDef) and s.name == "__del__")
+        ]
         cls, _, method = self.function.partition(".")
         if cls == statement.name and method and len(body) > 60:
             wanted, todo = {method}, [method]
@@ -286,9 +307,18 @@ class Engine:
         head, *rest = text.split(".")
         if head.islower():
             parts = text.split(".")
-            end = next((i for i in range(len(parts), 0, -1) if corpus_file(self.corpus, ".".join(parts[:i])) is not None), 0)
+            end = next(
+                (
+                    i
+                    for i in range(len(parts), 0, -1)
+                    if corpus_file(self.corpus, ".".join(parts[:i])) is not None
+                ),
+                0,
+            )
             return self.enum_member(Member(".".join(parts[:-1]), parts[-1])) if end else None
-        stated = [str(o.get("class")).rpartition(":")[0] for o in (self.doc.get("objects") or {}).values()]
+        stated = [
+            str(o.get("class")).rpartition(":")[0] for o in (self.doc.get("objects") or {}).values()
+        ]
         for place in (self.entry, *stated):
             try:
                 found = self.module(place)._names[head]
@@ -299,9 +329,11 @@ class Engine:
             return found
         return None
 
-    # -- what facts state of calls -----------------------------------------------------------------
+    # -- what facts state of calls --------------------------------------------------------------
 
-    def stated_call(self, key: str, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+    def stated_call(
+        self, key: str, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
         """The result of a call that the facts state."""
         fact = self.functions[key]
         if fact == "opaque":
@@ -318,7 +350,7 @@ class Engine:
             raise KeyError(args)
         return value_of(fact, self.member)
 
-    # -- pins ----------------------------------------------------------------------------------------
+    # -- pins -----------------------------------------------------------------------------------
 
     def pinned(self, name: str) -> bool:
         """Whether the code that asks runs for the call that the pin names."""
@@ -332,7 +364,9 @@ class Engine:
             frame = frame.f_back
         for line in lines:
             back = frame.f_back
-            while back is not None and (not isinstance(back.f_globals, Names) or back.f_code.co_name in inside):
+            while back is not None and (
+                not isinstance(back.f_globals, Names) or back.f_code.co_name in inside
+            ):
                 back = back.f_back
             if back is None or back.f_lineno != line:
                 return False
@@ -350,7 +384,11 @@ class Engine:
         if not isinstance(value, Member):
             return value
         parts = value.path.split(".")
-        end = next(i for i in range(len(parts), 0, -1) if corpus_file(self.corpus, ".".join(parts[:i])) is not None)
+        end = next(
+            i
+            for i in range(len(parts), 0, -1)
+            if corpus_file(self.corpus, ".".join(parts[:i])) is not None
+        )
         found: Any = self.module(".".join(parts[:end]))
         for part in [*parts[end:], value.name]:
             found = getattr(found, part)
@@ -391,7 +429,9 @@ class Prepare:
 class Facts(ast.NodeTransformer):
     """Replaces what `functions:` states, by spelling or by qualified name."""
 
-    def __init__(self, engine: Engine, name: str, path: Path, bound: Mapping[str, list[ast.stmt]]) -> None:
+    def __init__(
+        self, engine: Engine, name: str, path: Path, bound: Mapping[str, list[ast.stmt]]
+    ) -> None:
         self.engine, self.name, self.path, self.bound = engine, name, path, bound
         self.local: list[dict[str, str | None]] = []
 
@@ -402,7 +442,9 @@ class Facts(ast.NodeTransformer):
             if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
                 names[child.id] = None
             elif isinstance(child, (ast.Import, ast.ImportFrom)):
-                names.update({a.asname or a.name.split(".")[0]: self.target(child, a) for a in child.names})
+                names.update(
+                    {a.asname or a.name.split(".")[0]: self.target(child, a) for a in child.names}
+                )
         names.update({a.arg: None for a in every})
         self.local.append(names)
         self.generic_visit(node)
@@ -450,7 +492,10 @@ class Facts(ast.NodeTransformer):
         if key is None:
             return self.generic_visit(node)
         plain = ast.Tuple([self.visit(a) for a in node.args], ast.Load())
-        named = ast.Dict([None if k.arg is None else ast.Constant(k.arg) for k in node.keywords], [self.visit(k.value) for k in node.keywords])
+        named = ast.Dict(
+            [None if k.arg is None else ast.Constant(k.arg) for k in node.keywords],
+            [self.visit(k.value) for k in node.keywords],
+        )
         call = ast.Call(ast.Name("__stated__", ast.Load()), [ast.Constant(key), plain, named], [])
         return ast.copy_location(call, node)
 
@@ -459,7 +504,6 @@ class Facts(ast.NodeTransformer):
         fact = self.engine.functions.get(key) if key is not None else None
         if key is None or fact == "opaque" or (isinstance(fact, Mapping) and "value" not in fact):
             return self.generic_visit(node)
-        return ast.copy_location(ast.Call(ast.Name("__stated__", ast.Load()), [ast.Constant(key)], []), node)
-
-
-
+        return ast.copy_location(
+            ast.Call(ast.Name("__stated__", ast.Load()), [ast.Constant(key)], []), node
+        )

@@ -1,7 +1,7 @@
 """What the compiler calls legal, tried under CPython.
 
-A legal assignment of the pins must let the function return on every admitted input, and under it the
-batch must not move any `bits` point.
+A legal assignment of the pins must let the function return on every admitted input, and under it
+the batch must not move any `bits` point.
 """
 
 from __future__ import annotations

@@ -24,10 +24,23 @@ from selc.ir.program import Program
 from selc.ir.value import Symbol
 from tests.engines.engine import Engine, bindings
 from tests.engines.overwrite import Overwriter, parse_pin
-from tests.engines.stubs import DTYPES, Array, Dtype, Member, Number, Numbers, Record, Stub, Tensor, Unstated, value_of
+from tests.engines.stubs import (
+    DTYPES,
+    Array,
+    Dtype,
+    Member,
+    Number,
+    Numbers,
+    Record,
+    Stub,
+    Tensor,
+    Unstated,
+    value_of,
+)
 
 FAULTS = (
-    AssertionError, ValueError, TypeError, ArithmeticError, LookupError, StopIteration, RuntimeError,
+    AssertionError, ValueError, TypeError, ArithmeticError, LookupError, StopIteration,
+    RuntimeError,
     AttributeError, UnboundLocalError,
 )  # fmt: skip
 Inputs = Mapping[str, Any]
@@ -52,7 +65,7 @@ class Case:
             if isinstance(fact, Mapping) and "kind" in fact:
                 self.inputs[f"{name}()"] = fact
 
-    # -- inputs --------------------------------------------------------------------------------------
+    # -- inputs ---------------------------------------------------------------------------------
 
     def draw(self, name: str, rng: random.Random) -> Any:
         """A random value of an input."""
@@ -64,14 +77,19 @@ class Case:
             a, b = spec["element"]["range"]
             most = min(b, a + rng.randrange(1 << rng.randint(0, (b - a + 1).bit_length())))
             count = min(high, low + rng.randrange(1 << rng.randint(0, 7)))
-            return tuple(rng.randint(a, most) for _ in range(count if rng.random() < 0.99 else high))
+            return tuple(
+                rng.randint(a, most) for _ in range(count if rng.random() < 0.99 else high)
+            )
         if "range" not in spec:
             return rng.choice([False, True])
-        low, high, step = *spec["range"], spec.get("multiple_of", 1)
+        low, high = spec["range"]
+        step: int = spec.get("multiple_of", 1)
         first, last = -(-low // step), high // step
         if rng.random() < 0.5:
             return step * rng.randint(first, last)
-        return step * min(last, first + rng.randrange(1 << rng.randint(0, (last - first + 1).bit_length())))
+        return step * min(
+            last, first + rng.randrange(1 << rng.randint(0, (last - first + 1).bit_length()))
+        )
 
     def holds(self, name: str, value: Any) -> bool:
         """Whether a value is in an input's domain."""
@@ -79,18 +97,22 @@ class Case:
         if "range" not in spec:
             return False
         low, high = spec["range"]
-        return type(value) is int and low <= value <= high and value % spec.get("multiple_of", 1) == 0
+        return (
+            type(value) is int and low <= value <= high and value % spec.get("multiple_of", 1) == 0
+        )
 
     def admitted(self, inputs: Inputs) -> bool:
         """Whether every `assume` of the facts file holds."""
         if not self.selection.get("assume"):
             return True
         engine = Engine(self.corpus, self.doc, self.module, self.function, Overwriter())
-        scope = Scope(engine, self.names({k: value_of(v, engine.member) for k, v in inputs.items()}))
+        scope = Scope(
+            engine, self.names({k: value_of(v, engine.member) for k, v in inputs.items()})
+        )
         return all(eval(a, {}, scope) for a in self.selection["assume"])
 
     def names(self, inputs: Inputs) -> dict[str, Any]:
-        """Facts and inputs as expressions of the facts file see them; dotted ones are attributes."""
+        """Facts and inputs as the facts file's expressions see them; dotted ones are attributes."""
         out = {k: value_of(v) for k, v in self.facts.items()}
         for name, value in inputs.items():
             *path, last = name.split(".")
@@ -122,8 +144,11 @@ class Case:
         return list(out.values())
 
     def boundaries(self, program: Program) -> dict[str, list[Any]]:
-        """Per integer input: every constant that the graph compares with and every value at which a
-        comparison changes side, with their neighbours, and the ends of the range."""
+        """Per integer input: the values around which something may change.
+
+        These are the constants that the graph compares with, the values at which a comparison
+        changes side, the neighbours of both, and the ends of the range.
+        """
         from selc.vra.thresholds import thresholds
 
         constants = {
@@ -139,14 +164,20 @@ class Case:
             if "range" not in spec:
                 continue
             step = spec.get("multiple_of", 1)
-            seen = {*spec["range"], *constants, *(v for v in changes.get(name, ()) if type(v) is int)}
+            seen = {
+                *spec["range"],
+                *constants,
+                *(v for v in changes.get(name, ()) if type(v) is int),
+            }
             near = {v + d for v in seen for d in (-step, -1, 0, 1, step)}
             out[name] = sorted(v for v in near if self.holds(name, v))
         return out
 
-    # -- running ---------------------------------------------------------------------------------------
+    # -- running --------------------------------------------------------------------------------
 
-    def build(self, program: Program | None = None, pins: Mapping[str, Any] | None = None) -> Execution:
+    def build(
+        self, program: Program | None = None, pins: Mapping[str, Any] | None = None
+    ) -> Execution:
         """The function with the values of some sites overwritten.
 
         Raises:
@@ -161,7 +192,9 @@ class Case:
                 raise Unplaced(name)
             overwriter.add(pin)
             placed.append(pin)
-        return Execution(self, Engine(self.corpus, self.doc, self.module, self.function, overwriter), placed)
+        return Execution(
+            self, Engine(self.corpus, self.doc, self.module, self.function, overwriter), placed
+        )
 
 
 class Scope(dict[str, Any]):
@@ -203,6 +236,7 @@ class Execution:
         self.engine.inputs = inputs
         self.engine.launches.clear()
         arguments = self.arguments(inputs)
+        result = None
         try:
             result = self.call(**arguments)
             tests = self.case.selection.get("require", [])
@@ -235,7 +269,9 @@ class Execution:
                 for part in owner.split(".")[1:]:
                     target = getattr(target, part)
                 listed = "length" in case.inputs.get(name, {})
-                put(target, field, Numbers(value) if listed else value_of(value, self.engine.member))
+                put(
+                    target, field, Numbers(value) if listed else value_of(value, self.engine.member)
+                )
         assert case is self.case
         return out
 
@@ -248,13 +284,19 @@ class Execution:
             return Array(given) if array and isinstance(given, tuple) else given
         if name in (doc.get("tensors") or {}):
             return self.tensor(doc["tensors"][name], inputs)
-        if name == "self" and self.owner is not None and not isinstance(case.facts.get("self"), str):
+        if (
+            name == "self"
+            and self.owner is not None
+            and not isinstance(case.facts.get("self"), str)
+        ):
             return self.instance(self.owner, case.facts.get("self") or {}, "self", inputs)
         if name == "cls":
             return self.owner
         if name in (doc.get("objects") or {}):
             stated = doc["objects"][name]
-            return self.instance(self.class_of(stated.get("class")), stated.get("attrs") or {}, name, inputs)
+            return self.instance(
+                self.class_of(stated.get("class")), stated.get("attrs") or {}, name, inputs
+            )
         knob = (doc.get("knobs") or {}).get(name)
         if knob is not None:
             return value_of(knob["fixed"] if isinstance(knob, Mapping) else knob)
@@ -286,7 +328,7 @@ class Execution:
 
     def instance(self, cls: type, attrs: Mapping[str, Any], path: str, inputs: Inputs) -> Any:
         """An object with stated attributes; those of deeper `objects:` and `tensors:` as well."""
-        out = object.__new__(cls)
+        out: Any = object.__new__(cls)
         for name, value in expanded(attrs).items():
             put(out, name, value_of(value, self.engine.member))
         for section in ("objects", "tensors"):
@@ -297,7 +339,11 @@ class Execution:
                         put(out, field, self.tensor(stated, inputs))
                     else:
                         inner = self.class_of(stated.get("class"))
-                        put(out, field, self.instance(inner, stated.get("attrs") or {}, name, inputs))
+                        put(
+                            out,
+                            field,
+                            self.instance(inner, stated.get("attrs") or {}, name, inputs),
+                        )
         return out
 
 
@@ -319,7 +365,11 @@ def parameters(statement: ast.stmt, path: list[str]) -> dict[str, str]:
     """The parameters of a function or method, with their annotations."""
     for part in path:
         assert isinstance(statement, ast.ClassDef)
-        statement = next(s for s in statement.body if isinstance(s, (ast.FunctionDef, ast.ClassDef)) and s.name == part)
+        statement = next(
+            s
+            for s in statement.body
+            if isinstance(s, (ast.FunctionDef, ast.ClassDef)) and s.name == part
+        )
     node = next(n for n in ast.walk(statement) if isinstance(n, ast.FunctionDef))
     spec = node.args
     every = (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
@@ -340,7 +390,7 @@ def expanded(facts: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-# -- results -----------------------------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------
 
 
 def leaves(value: Any, name: str, whole: frozenset[str]) -> Iterator[tuple[str, Any]]:
@@ -370,7 +420,9 @@ def joined(prefix: str, name: str) -> str:
 
 def is_leaf(value: Any) -> bool:
     """Whether a value is a scalar of the graph."""
-    return value is None or isinstance(value, (bool, int, float, str, Dtype, Enum, Stub, type, FunctionType))
+    return value is None or isinstance(
+        value, (bool, int, float, str, Dtype, Enum, Stub, type, FunctionType)
+    )
 
 
 def plain(value: Any) -> Any:
@@ -410,7 +462,7 @@ def frozen(value: Any) -> Any:
     return (type(value).__name__, repr(value) if isinstance(value, float) else value)
 
 
-# -- agreement ---------------------------------------------------------------------------------------------
+# -- agreement ---------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(slots=True)
@@ -424,7 +476,9 @@ class Tally:
     unplaced: list[str] = dataclasses.field(default_factory=list)
 
 
-def agree(case: Case, program: Program, want: dict[str, Any] | None, inputs: Inputs, pins: Inputs) -> bool:
+def agree(
+    case: Case, program: Program, want: dict[str, Any] | None, inputs: Inputs, pins: Inputs
+) -> bool:
     """Compare one run; whether the function returned.
 
     Raises:
@@ -434,11 +488,17 @@ def agree(case: Case, program: Program, want: dict[str, Any] | None, inputs: Inp
     got = run_program(program, given, pins)
     shown = f"{case.path.name}: inputs {dict(inputs)}, pins {dict(pins)}"
     if (want is not None) != got.returned:
-        stopped = f"{got.guard.text!r} at line {got.guard.span.line} fails" if got.guard else "returns"
-        raise AssertionError(f"{shown}: CPython {'returns' if want is not None else 'raises'}, the graph: {stopped}")
+        stopped = (
+            f"{got.guard.text!r} at line {got.guard.span.line} fails" if got.guard else "returns"
+        )
+        raise AssertionError(
+            f"{shown}: CPython {'returns' if want is not None else 'raises'}, the graph: {stopped}"
+        )
     for name, value in (want or {}).items():
         if frozen(value) != frozen(plain(got.points[name])):
-            raise AssertionError(f"{shown}: {name} is {value!r}, the graph has {got.points[name]!r}")
+            raise AssertionError(
+                f"{shown}: {name} is {value!r}, the graph has {got.points[name]!r}"
+            )
     return got.returned
 
 

@@ -12,7 +12,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+SCOPES = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.Lambda,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
 ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 BRANCHES = (ast.If, ast.Try, ast.With)
 CALLS = re.compile(r"(?:@L\d+)*")
@@ -40,7 +48,9 @@ def parse_pin(name: str, kind: str, value: object) -> Pin | None:
     parts = head.split(".")
     cut = 2 if kind == "field" else 1
     function, base = ".".join(parts[:-cut]), ".".join(parts[-cut:])
-    return Pin(name, function, base, kind, tuple(int(n) for n in re.findall(r"@L(\d+)", tail)), value)
+    return Pin(
+        name, function, base, kind, tuple(int(n) for n in re.findall(r"@L(\d+)", tail)), value
+    )
 
 
 def stored(statement: ast.AST) -> list[str]:
@@ -139,15 +149,24 @@ def _definitions(body: list[ast.stmt], count: dict[str, int], pins: list[Pin]) -
             count[name] = count.get(name, 0) + 1
             for pin in pins:
                 if pin.base == f"{name}#{count[name]}":
-                    where.insert(where.index(statement) + 1, when(pin, f"{name} = {value_text(pin)}"))
+                    where.insert(
+                        where.index(statement) + 1, when(pin, f"{name} = {value_text(pin)}")
+                    )
                     pin.placed = True
 
 
 def _fields(body: list[ast.stmt], pin: Pin) -> None:
     record, key = pin.base.split(".")
     for where, statement in _own(body):
-        if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name) and statement.value.id == record:
-            where.insert(where.index(statement), when(pin, f"{record} = __with_field__({record}, {key!r}, {value_text(pin)})"))
+        if (
+            isinstance(statement, ast.Return)
+            and isinstance(statement.value, ast.Name)
+            and statement.value.id == record
+        ):
+            where.insert(
+                where.index(statement),
+                when(pin, f"{record} = __with_field__({record}, {key!r}, {value_text(pin)})"),
+            )
             pin.placed = True
 
 
@@ -155,7 +174,9 @@ def _returns(body: list[ast.stmt], pin: Pin) -> None:
     for _, statement in _own(body):
         if isinstance(statement, ast.Return):
             old = statement.value or ast.Constant(None)
-            chosen = ast.parse(f"{value_text(pin)} if __pinned__({pin.name!r}) else __old__", mode="eval").body
+            chosen = ast.parse(
+                f"{value_text(pin)} if __pinned__({pin.name!r}) else __old__", mode="eval"
+            ).body
             assert isinstance(chosen, ast.IfExp)
             # The returned expression still runs: it may raise, and it may change things.
             statement.value = ast.parse("__second__(0, 0)", mode="eval").body
@@ -170,16 +191,25 @@ class _Expression(ast.NodeTransformer):
         self.pin = pin
 
     def run(self, node: ast.FunctionDef) -> None:
-        node.body = [self.visit(s) for s in node.body]
+        for i, statement in enumerate(node.body):
+            seen = self.visit(statement)
+            assert isinstance(seen, ast.stmt)
+            node.body[i] = seen
 
     def visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.expr) and not self.pin.placed and not isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del)):
-            if getattr(node, "lineno", None) is not None and position(node) == self.pin.base:
-                self.pin.placed = True
-                chosen = ast.parse(f"{value_text(self.pin)} if __pinned__({self.pin.name!r}) else 0", mode="eval").body
-                assert isinstance(chosen, ast.IfExp)
-                chosen.orelse = node
-                return chosen
+        if (
+            isinstance(node, ast.expr)
+            and not self.pin.placed
+            and not isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+            and getattr(node, "lineno", None) is not None
+            and position(node) == self.pin.base
+        ):
+            self.pin.placed = True
+            text = f"{value_text(self.pin)} if __pinned__({self.pin.name!r}) else 0"
+            chosen = ast.parse(text, mode="eval").body
+            assert isinstance(chosen, ast.IfExp)
+            chosen.orelse = node
+            return chosen
         return self.generic_visit(node)
 
 
@@ -187,5 +217,9 @@ def position(node: ast.expr) -> str:
     """`L3C9-17`, or `L3C9-L4C5` over several lines."""
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
-    end = f"{node.end_col_offset + 1}" if node.end_lineno == node.lineno else f"L{node.end_lineno}C{node.end_col_offset + 1}"
+    end = (
+        f"{node.end_col_offset + 1}"
+        if node.end_lineno == node.lineno
+        else f"L{node.end_lineno}C{node.end_col_offset + 1}"
+    )
     return f"L{node.lineno}C{node.col_offset + 1}-{end}"

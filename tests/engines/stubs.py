@@ -1,4 +1,4 @@
-"""What engine functions see of the world outside their package: torch, triton and the operating system.
+"""What engine functions see of the world outside their package: torch, triton, the environment.
 
 Nothing here knows selc. A tensor is a shape with a dtype; asking it for data is an error of the
 test. Everything that a facts file states arrives as this module makes it.
@@ -35,7 +35,8 @@ class Dtype:
 
 
 _SIZES = {
-    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e4m3fnuz": 1,
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1,
+    "float8_e4m3fnuz": 1,
     "float8_e5m2": 1, "float8_e5m2fnuz": 1, "float8_e8m0fnu": 1, "float4_e2m1fn_x2": 1, "int64": 8,
     "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "bool": 1,
 }  # fmt: skip
@@ -73,7 +74,11 @@ class Stub:
         return
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Stub) and other._name == self._name and not set("([") & set(self._name):
+        if (
+            isinstance(other, Stub)
+            and other._name == self._name
+            and not set("([") & set(self._name)
+        ):
             return True
         if not isinstance(other, Stub):
             return False
@@ -130,12 +135,16 @@ class Tensor:
     """A tensor of which only the layout is known."""
 
     def __init__(
-        self, shape: tuple[int, ...], dtype: Dtype, device: str | None, strides: tuple[int, ...] | None
+        self,
+        shape: tuple[int, ...],
+        dtype: Dtype,
+        device: str | None,
+        strides: tuple[int, ...] | None,
     ) -> None:
         self.shape = Size(shape)
         self.dtype = dtype
         self.device = Device(device or "cuda")
-        full = []
+        full: list[int] = []
         step = 1
         for size in reversed(shape):
             full.insert(0, step)
@@ -160,10 +169,10 @@ class Tensor:
 
     def is_contiguous(self) -> bool:
         pairs = zip(self.shape, self._strides, self._contiguous, strict=True)
-        return self.numel() == 0 or all(size == 1 or a == b for size, a, b in pairs)
+        return self.shape.numel() == 0 or all(size == 1 or a == b for size, a, b in pairs)
 
     def __len__(self) -> int:
-        return self.shape[0]
+        return int(self.shape[0])
 
     ndim = property(dim)
     itemsize = property(element_size)
@@ -203,7 +212,7 @@ class Number(int):
 
 
 class Numbers(tuple[Any, ...]):
-    """A sequence that may be a list or an array: it has what both have, and an array's reductions."""
+    """A sequence that may be a list or an array: what both have, and an array's reductions."""
 
     def max(self) -> Any:
         return Number(max(tuple(self)))
@@ -307,7 +316,8 @@ class Environment(dict[str, str]):
             raise Unstated(f"the environment variable {name}")
 
     def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or (self._known(name) or False)
+        self._known(name)
+        return super().__contains__(name)
 
     def __missing__(self, name: str) -> str:
         self._known(name)
@@ -358,10 +368,15 @@ def libraries(environment: Environment) -> dict[str, Any]:
         {**DTYPES, "Tensor": Tensor, "Size": Size, "device": Device, "dtype": Dtype},
     )
     triton = Library("triton", {"next_power_of_2": next_power_of_2, "cdiv": cdiv})
-    pydantic = Library("pydantic", {"dataclasses": Library("pydantic.dataclasses", {"dataclass": dataclass})})
+    pydantic = Library(
+        "pydantic", {"dataclasses": Library("pydantic.dataclasses", {"dataclass": dataclass})}
+    )
     numpy = Library(
         "numpy",
-        {n: (lambda a, f=f: f(tuple(a))) for n, f in (("all", all), ("any", any), ("max", max), ("min", min), ("sum", sum))},
+        {
+            n: (lambda a, f=f: f(tuple(a)))
+            for n, f in (("all", all), ("any", any), ("max", max), ("min", min), ("sum", sum))
+        },
     )
     logger = Library("logger", {"isEnabledFor": lambda *_: False})
     return {
@@ -376,8 +391,9 @@ def libraries(environment: Environment) -> dict[str, Any]:
 
 
 REAL = frozenset({
-    "math", "functools", "typing", "dataclasses", "enum", "collections", "itertools", "bisect", "json",
-    "re", "contextlib", "copy", "abc", "operator", "string", "types", "warnings", "typing_extensions",
+    "math", "functools", "typing", "dataclasses", "enum", "collections", "itertools", "bisect",
+    "json", "re", "contextlib", "copy", "abc", "operator", "string", "types", "warnings",
+    "typing_extensions",
     "weakref", "logging", "time", "inspect", "textwrap", "hashlib", "numbers", "heapq",
 })  # fmt: skip
 """Modules that are what they are."""
