@@ -150,6 +150,7 @@ class Lowering:
         self.change_counts: dict[str, int] = {}  # module-level container -> places that change it
         self.entry_module: ModuleSource | None = None
         self.entry_name = ""
+        self.spoiled: set[str] = set()  # sites that some path gives a value that is no scalar
         self.unseen: dict[
             str, tuple[ModuleSource, str]
         ] = {}  # imported names that could not be followed
@@ -275,6 +276,23 @@ class Lowering:
             else ""
         )
         return self.offers.get(base, ()) or self.offers.get(f"{function}.{base}", ())
+
+    def position(self, e: ast.AST) -> str:
+        """The place of an expression as a site's name has it."""
+        return _place(self.span(e))
+
+    def site_marks(self, key: str) -> list[Mark]:
+        """The marks of a site so far."""
+        site = self.sites.get(key)
+        return [] if site is None else list(site.marks)
+
+    def forget(self, key: str, marks: list[Mark]) -> None:
+        """Marks that are parts of one evaluation."""
+        site = self.sites[key]
+        site.marks = [m for m in site.marks if m not in marks]
+        if not site.marks:
+            for table in (self.sites, self.owner, self.bases_of):
+                table.pop(key, None)
 
     def register(self, key: str, base: str, kind: str, span: Span, node: Node, st: State) -> None:
         """Note that the site takes the value of `node` here."""

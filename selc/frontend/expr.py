@@ -81,10 +81,33 @@ def lower(cx: Lowering, st: State, e: ast.expr) -> V:
             f"{_kind(e)} is not supported here",
             help="write it with plain expressions, or state the enclosing call under `functions:`",
         )
-    value = rule(cx, st, e)
+    value = rule(cx, st, e) if type(e) not in _COMPOSED else _one_site(cx, st, e, rule)
     if isinstance(value, Poison):
         raise Cascade
     return value
+
+
+_COMPOSED = frozenset({ast.Call, ast.Subscript, ast.Compare, ast.BinOp, ast.UnaryOp})
+"""Expressions that may take several operations."""
+
+
+def _one_site(cx: Lowering, st: State, e: ast.expr, rule: Callable[[Lowering, State, ast.expr], V]) -> V:
+    """The value of an expression that may take several operations: its site is the whole, not one of them."""
+    if cx.frame.silent:
+        return rule(cx, st, e)
+    base = cx.position(e)
+    key = cx.site_key(base)
+    before = cx.site_marks(key)
+    value = rule(cx, st, e)
+    fresh = [m for m in cx.site_marks(key) if m not in before]
+    if not fresh or (len(fresh) == 1 and fresh[0].node is value):
+        return value
+    cx.forget(key, fresh)
+    if not isinstance(value, Node) or cx.known(value) is not None:
+        return value
+    if value.op is Op.SELECT and not value.site:
+        return cx.op(st, e, Op.SELECT, *value.args)
+    return cx.mark(st, base, "expression", value, cx.span(e))
 
 
 def scalar(cx: Lowering, st: State, e: ast.expr) -> Node:

@@ -360,6 +360,8 @@ def _names(cx: Lowering) -> dict[str, str]:
     out: dict[str, str] = {}
     for key, site in cx.sites.items():
         instance = cx.owner[key]
+        if key in cx.spoiled:
+            continue
         if site.kind == "expression" and len({m.node.id for m in site.marks}) > 1:
             continue
         name = f"{instance.function}.{cx.bases_of[key]}{tails.get(instance.key, '')}"

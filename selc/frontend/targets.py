@@ -19,6 +19,7 @@ from selc.frontend.values import (
     Choice,
     ListObj,
     Opaque,
+    Unbound,
     V,
 )
 from selc.ir.graph import Node
@@ -47,6 +48,15 @@ def _mark(
         st.scopes[cx.frame.scope][name] = cx.mark(
             st, base, kind, value, _definition(cx, statement, name)
         )
+    elif value is not None and _structured(value):
+        cx.spoiled.add(cx.site_key(base))
+
+
+def _structured(value: V) -> bool:
+    """Whether a value is, on some path, none that a pin could stand for."""
+    if isinstance(value, Choice):
+        return _structured(value.then) or _structured(value.other)
+    return not isinstance(value, (Node, Unbound))
 
 
 def _definition(cx: Lowering, statement: ast.stmt, name: str) -> Span:
