@@ -246,6 +246,9 @@ def _dynamic_get(
     found: V
     if constant and isinstance(e, ast.expr):
         pairs = tuple((k, v.value.attr) for k, v in entries.items() if isinstance(v.value, Node))
+        if default is not None:
+            looked = cx.graph.fold(Op.LOOKUP, key, attr=pairs, origin=cx.span(e))
+            return expr._sited(cx, st, e, cx.branch(st, inside, _give(looked), _give(default)))
         found = cx.op_unchecked(st, e, Op.LOOKUP, key, attr=pairs)
     else:
         rows = _rows(cx, st, e, entries, key)

@@ -111,6 +111,9 @@ def _settle_object(cx: Lowering, ref: Ref, obj: InstObj, module_text: str, name:
     if name:
         pattern = rf"(?<![\w.]){re.escape(name)}\.(\w+){_ASSIGNED}"
         later |= frozenset(re.findall(pattern, module_text))
+        # The object may be known by another name; a method's own `self` is looked at above.
+        other = rf"(?<![\w.])(?!(?:self|cls)\.)\w+\.(\w+){_ASSIGNED}"
+        later |= frozenset(re.findall(other, module_text)) & frozenset(obj.fields)
     fields: dict[str, Entry] = {}
     for key, entry in obj.fields.items():
         settle(cx, entry.value, module_text, "")

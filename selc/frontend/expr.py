@@ -91,7 +91,9 @@ _COMPOSED = frozenset({ast.Call, ast.Subscript, ast.Compare, ast.BinOp, ast.Unar
 """Expressions that may take several operations."""
 
 
-def _one_site(cx: Lowering, st: State, e: ast.expr, rule: Callable[[Lowering, State, ast.expr], V]) -> V:
+def _one_site(
+    cx: Lowering, st: State, e: ast.expr, rule: Callable[[Lowering, State, ast.expr], V]
+) -> V:
     """The value of an expression that may take several operations: its site is the whole, not one of them."""
     if cx.frame.silent:
         return rule(cx, st, e)

@@ -175,6 +175,12 @@ def _initial(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> V | N
     return value
 
 
+_REBINDS: Final = re.compile(
+    r"\b(?:globals|vars)\(\)\s*(?:\[[^\n]*\]\s*=(?!=)|\.(?:update|setdefault|pop)\()"
+)
+"""Module-level names bound through the module's dictionary: any of them may be."""
+
+
 def _module_value(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> V | None:
     qualified = f"{module.module_name}.{name}"
     for key in (qualified, name) if module is cx.entry_module else (qualified,):
@@ -192,6 +198,8 @@ def _module_value(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> 
     if not segments:
         return _starred(cx, module, name, e)
     if re.search(rf"^\s+global\b[^\n#]*\b{re.escape(name)}\b", module.text, re.MULTILINE):
+        refuse_state(cx, e, qualified)
+    if segments[-1].kind not in ("def", "class", "import") and _REBINDS.search(module.text):
         refuse_state(cx, e, qualified)
     last = segments[-1]
     if last.kind == "import":

@@ -48,15 +48,9 @@ def _mark(
         st.scopes[cx.frame.scope][name] = cx.mark(
             st, base, kind, value, _definition(cx, statement, name)
         )
-    elif value is not None and _structured(value):
+    elif value is not None and not isinstance(value, (Node, Unbound)):
+        # On some path it is unbound or no scalar: overwriting it there is not what a pin does.
         cx.spoiled.add(cx.site_key(base))
-
-
-def _structured(value: V) -> bool:
-    """Whether a value is, on some path, none that a pin could stand for."""
-    if isinstance(value, Choice):
-        return _structured(value.then) or _structured(value.other)
-    return not isinstance(value, (Node, Unbound))
 
 
 def _definition(cx: Lowering, statement: ast.stmt, name: str) -> Span:

@@ -218,6 +218,11 @@ class Layout:
         a pin hides. Reading only what stands above pins, it may ask about a choice that was not
         taken; a condition without alternatives asks about the real batch alone, whatever was taken.
         """
+        if guard.origin == "partial":
+            return (
+                False,
+                False,
+            )  # an operation that is reached must not fail: it asks nothing of a choice
         seen: set[int] = set()
         passes = reaches = above = chooses = False
         todo = [guard.path, guard.cond]
@@ -233,7 +238,7 @@ class Layout:
             above |= node.id in self.above
             chooses |= node.op is Op.SELECT
             todo.extend(node.args)
-        unseen = above and chooses and not passes and not reaches and guard.origin != "partial"
+        unseen = above and chooses and not passes and not reaches
         return passes and (above or reaches), unseen
 
 

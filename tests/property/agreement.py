@@ -109,7 +109,9 @@ def field_name(point: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", point.removeprefix("item_")).strip("_")
 
 
-def compare(who: str, want: Mapping[str, Any] | None, got: Mapping[str, Any] | None, at: object) -> None:
+def compare(
+    who: str, want: Mapping[str, Any] | None, got: Mapping[str, Any] | None, at: object
+) -> None:
     """Whether both return, and the same points.
 
     Raises:

@@ -16,7 +16,22 @@ Scope = dict[str, str]
 """Variables that are certainly bound here, with their types."""
 
 SCALARS: Final = ("int", "bool", "float", "str", "opt")
-INTS: Final = ("0", "1", "2", "3", "4", "7", "8", "16", "64", "128", "-1", "-5", "LIMIT", "TILES[1]")
+INTS: Final = (
+    "0",
+    "1",
+    "2",
+    "3",
+    "4",
+    "7",
+    "8",
+    "16",
+    "64",
+    "128",
+    "-1",
+    "-5",
+    "LIMIT",
+    "TILES[1]",
+)
 FLOATS: Final = ("0.5", "1.0", "2.5", "-0.0", "1e3", "0.1", "SCALE", "float('inf')")
 STRINGS: Final = ('"a"', '"bf16"', '"x-y"', '""', "NAME")
 MODES: Final = ("Mode.SLOW", "Mode.FAST", "Mode.AUTO")
@@ -73,7 +88,9 @@ class Expressions:
     def plain(self, kind: str, scope: Scope) -> str:
         """A name, for a place where quotes would end a string."""
         known = [n for n, t in scope.items() if t == kind]
-        return self.rng.choice([*known, {"int": "LIMIT", "str": "NAME", "float": "SCALE"}.get(kind, "True")])
+        return self.rng.choice(
+            [*known, {"int": "LIMIT", "str": "NAME", "float": "SCALE"}.get(kind, "True")]
+        )
 
     def made(self, kind: str, scope: Scope, depth: int) -> str:
         """A container built of parts."""
@@ -130,9 +147,13 @@ class Expressions:
 
         arithmetic: list[Callable[[], str]] = [
             lambda: f"({i()} {self.rng.choice('+-*')} {i()})",
-            lambda: f"({i()} {self.rng.choice(['//', '%'])} {self.rng.choice(['3', '4', '64', leaf()])})",
+            lambda: (
+                f"({i()} {self.rng.choice(['//', '%'])} {self.rng.choice(['3', '4', '64', leaf()])})"
+            ),
             lambda: f"({i()} {self.rng.choice('&|^')} {i()})",
-            lambda: f"({i()} {self.rng.choice(['<<', '>>'])} {self.rng.choice(['1', '2', leaf()])})",
+            lambda: (
+                f"({i()} {self.rng.choice(['<<', '>>'])} {self.rng.choice(['1', '2', leaf()])})"
+            ),
             lambda: f"({self.rng.choice(['-', '+', '~'])}{i()})",
             lambda: f"({leaf()} ** {self.rng.choice(['2', '0', '3'])})",
             lambda: f"{self.rng.choice(['min', 'max'])}({i()}, {i()})",
@@ -177,11 +198,15 @@ class Expressions:
             lambda: f"max({part('tuple')}, default={leaf()})",
             lambda: f"next(c for c in TILES if c >= {leaf()})",
             lambda: f"next((c for c in TILES if c >= {leaf()}), {leaf()})",
-            lambda: f"sorted({self.pick(lambda: 'TILES', lambda: 'ROWS', lambda: part('tuple') if self.rng.random() < 0.1 else 'STEPS')})[{self.rng.choice('012')}]",
+            lambda: (
+                f"sorted({self.pick(lambda: 'TILES', lambda: 'ROWS', lambda: part('tuple') if self.rng.random() < 0.1 else 'STEPS')})[{self.rng.choice('012')}]"
+            ),
             lambda: f"sum(a * b for a, b in zip({part('tuple')}, TILES))",
             lambda: f"bisect.bisect_left(STEPS, {leaf()})",
             lambda: f"{part('tuple')}.{self.rng.choice(['count', 'index'])}({leaf()})",
-            lambda: f"{part('str')}.{self.rng.choice(['find', 'count'])}({self.leaf('str', scope)})",
+            lambda: (
+                f"{part('str')}.{self.rng.choice(['find', 'count'])}({self.leaf('str', scope)})"
+            ),
         ]
         calls: list[Callable[[], str]] = [
             lambda: f"clamp({i()}{self.rng.choice(['', ', high=20', ', -3', ', 1, 2'])})",
@@ -240,7 +265,9 @@ class Expressions:
         return self.pick(
             lambda: f"({f()} {self.rng.choice('+-*')} {f()})",
             lambda: f"({i()} / {self.rng.choice(['4', '3', '0.5', self.leaf('int', scope)])})",
-            lambda: f"({f()} {self.rng.choice(['/', '//', '%'])} {self.rng.choice(['2.0', '0.3', f()])})",
+            lambda: (
+                f"({f()} {self.rng.choice(['/', '//', '%'])} {self.rng.choice(['2.0', '0.3', f()])})"
+            ),
             lambda: f"float({i()})",
             lambda: f"({f()} * {i()})",
             lambda: f"(-{f()})",
@@ -281,11 +308,17 @@ class Expressions:
             lambda: f'"{self.rng.choice("ac")}" in {part("dict")}',
             lambda: f"{part('opt')} is {self.rng.choice(['', 'not '])}None",
             lambda: f"{part('str')} {self.rng.choice(['==', '!=', '<', 'in'])} {part('str')}",
-            lambda: f"({part('str')}).{self.rng.choice(['startswith', 'endswith'])}({self.leaf('str', scope)})",
+            lambda: (
+                f"({part('str')}).{self.rng.choice(['startswith', 'endswith'])}({self.leaf('str', scope)})"
+            ),
             lambda: f"{self.rng.choice(['any', 'all'])}({self.members(scope, 'bool')})",
             lambda: f"bool({part(self.rng.choice(['int', 'str', 'opt', 'float', 'tuple']))})",
-            lambda: f"isinstance({part(self.rng.choice(['int', 'bool', 'float', 'opt']))}, {self.rng.choice(['int', 'bool', '(int, float)', 'str'])})",
-            lambda: f"{part('mode')} {self.rng.choice(['is', '==', '!=', 'is not'])} {self.leaf('mode', scope)}",
+            lambda: (
+                f"isinstance({part(self.rng.choice(['int', 'bool', 'float', 'opt']))}, {self.rng.choice(['int', 'bool', '(int, float)', 'str'])})"
+            ),
+            lambda: (
+                f"{part('mode')} {self.rng.choice(['is', '==', '!=', 'is not'])} {self.leaf('mode', scope)}"
+            ),
             lambda: f"{part('mode')} in (Mode.FAST, Mode.AUTO)",
             lambda: f"({part('float')}).is_integer()",
             lambda: f"{part('tuple')} {self.rng.choice(['==', '<', '!='])} {part('tuple')}",
@@ -313,7 +346,9 @@ class Expressions:
             lambda: f"{s()}.{self.rng.choice(['upper', 'lower', 'strip', 'title', 'swapcase'])}()",
             lambda: f'{s()}.replace("x", {self.leaf("str", scope)})',
             lambda: f'{s()}.split("-")[0]',
-            lambda: f"str({self.leaf(self.rng.choice(['int', 'bool', 'float', 'opt', 'str']), scope)})",
+            lambda: (
+                f"str({self.leaf(self.rng.choice(['int', 'bool', 'float', 'opt', 'str']), scope)})"
+            ),
             lambda: f'"-".join(({s()}, {self.leaf("str", scope)}))',
             lambda: f'"%s:%d" % ({self.leaf("str", scope)}, {i()})',
             lambda: f'"{{}}/{{}}".format({self.leaf("str", scope)}, {i()})',
@@ -327,7 +362,9 @@ class Expressions:
     def optional(self, scope: Scope, depth: int) -> str:
         """An int or None."""
         return self.pick(
-            lambda: f"({self.of('int', scope, depth - 1)} if {self.of('bool', scope, depth - 1)} else None)",
+            lambda: (
+                f"({self.of('int', scope, depth - 1)} if {self.of('bool', scope, depth - 1)} else None)"
+            ),
             lambda: f"TABLE.get({self.leaf('int', scope)})",
             lambda: f"maybe({self.leaf('int', scope)})",
             lambda: f"{self.of('dict', scope, depth - 1)}.get('c')",
@@ -380,8 +417,10 @@ class Expressions:
             lambda: f"dict({self.leaf('dict', scope)}, b={self.leaf('int', scope)})",
             lambda: f"{self.leaf('dict', scope)} | BASE",
             lambda: f"config({self.of('int', scope, depth - 1)})",
-            lambda: f"({self.leaf('dict', scope)} if {self.of('bool', scope, depth - 1)} else config(1))",
-            lambda: f'{{k: v + 1 for k, v in {self.leaf("dict", scope)}.items()}}',
+            lambda: (
+                f"({self.leaf('dict', scope)} if {self.of('bool', scope, depth - 1)} else config(1))"
+            ),
+            lambda: f"{{k: v + 1 for k, v in {self.leaf('dict', scope)}.items()}}",
         )
 
     def point(self, scope: Scope, depth: int) -> str:
@@ -404,7 +443,9 @@ class Expressions:
         """An Enum member."""
         return self.pick(
             lambda: self.leaf("mode", scope),
-            lambda: f"({self.leaf('mode', scope)} if {self.of('bool', scope, depth - 1)} else Mode.SLOW)",
+            lambda: (
+                f"({self.leaf('mode', scope)} if {self.of('bool', scope, depth - 1)} else Mode.SLOW)"
+            ),
             lambda: f"Mode[{self.rng.choice(['FAST', 'AUTO'])!r}]",
             lambda: f"pick_mode({self.leaf('int', scope)})",
         )

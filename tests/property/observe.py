@@ -178,7 +178,10 @@ class Observer:
     # -- running ------------------------------------------------------------------------------------
 
     def run(
-        self, arguments: Mapping[str, Any], overwrites: Mapping[str, Any], finish: Callable[[Any], Any]
+        self,
+        arguments: Mapping[str, Any],
+        overwrites: Mapping[str, Any],
+        finish: Callable[[Any], Any],
     ) -> Any:
         """What `finish` makes of the result; None if the program raises. `finish` may raise."""
         self.seen, self.overwrites = {}, overwrites
@@ -323,7 +326,11 @@ class _Function:
                 for handler in value:
                     handler.body = self.block(handler.body, depth)
             elif isinstance(value, list):
-                setattr(s, name, [self.expression(v, depth) if isinstance(v, ast.expr) else v for v in value])
+                setattr(
+                    s,
+                    name,
+                    [self.expression(v, depth) if isinstance(v, ast.expr) else v for v in value],
+                )
         if isinstance(s, ast.With):
             for item in s.items:
                 item.context_expr = self.expression(item.context_expr, depth)
@@ -379,7 +386,12 @@ class _Function:
         if isinstance(e, ast.Call):
             e.func = ast.Call(
                 ast.Name("__call__", ast.Load()),
-                [ast.Constant(e.lineno), ast.Constant(e.col_offset + 1), ast.Constant(depth), e.func],
+                [
+                    ast.Constant(e.lineno),
+                    ast.Constant(e.col_offset + 1),
+                    ast.Constant(depth),
+                    e.func,
+                ],
                 [],
             )
         if base in self.module.wanted:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.property.expressions import SCALARS, Expressions, Scope
 
-PRELUDE: Final = '''\
+PRELUDE: Final = """\
 from __future__ import annotations
 
 import bisect
@@ -160,10 +160,25 @@ def adder(by: int):
 WAYS = {Mode.SLOW: double, Mode.FAST: shrink, Mode.AUTO: lambda x: x + 1}
 calls = 0
 
-'''
+"""
 """What every program may use; the front end follows only what it does use."""
 
-TYPES: Final = ("int", "int", "int", "bool", "float", "str", "opt", "tuple", "list", "dict", "point", "box", "mode", "function")
+TYPES: Final = (
+    "int",
+    "int",
+    "int",
+    "bool",
+    "float",
+    "str",
+    "opt",
+    "tuple",
+    "list",
+    "dict",
+    "point",
+    "box",
+    "mode",
+    "function",
+)
 PREFIXES: Final = dict(zip(dict.fromkeys(TYPES), "ibfsotldpxeg", strict=True))
 DOMAINS: Final[dict[str, tuple[tuple[Any, ...], ...]]] = {
     "bool": ((False, True), (True, 0, 1)),
@@ -242,10 +257,27 @@ class Writer:
     def unpack(self, scope: Scope) -> Scope:
         """Several variables at once."""
         t = self.x.of("tuple", scope, 1)
-        form = self.rng.choice(["u, v, w = {t}", "u, *rest = {t}", "*_, w = {t}", "(u, v), w = ({p}), {i}", "u, v = {p}", "u, v = {i}, {j}", "u, v = v, u"])
+        form = self.rng.choice(
+            [
+                "u, v, w = {t}",
+                "u, *rest = {t}",
+                "*_, w = {t}",
+                "(u, v), w = ({p}), {i}",
+                "u, v = {p}",
+                "u, v = {i}, {j}",
+                "u, v = v, u",
+            ]
+        )
         if form == "u, v = v, u" and not scope.get("u") == scope.get("v") == "int":
             form = "u, v = {i}, {j}"
-        self.emit(form.format(t=t, p=self.x.of("point", scope, 1), i=self.x.of("int", scope, 1), j=self.x.of("int", scope, 1)))
+        self.emit(
+            form.format(
+                t=t,
+                p=self.x.of("point", scope, 1),
+                i=self.x.of("int", scope, 1),
+                j=self.x.of("int", scope, 1),
+            )
+        )
         bound = {n: "int" for n in "uvw" if n in form.split("=")[0]}
         if "*rest" in form:
             bound["rest"] = "list"
@@ -275,12 +307,19 @@ class Writer:
             self.emit(f"assert {test}" + self.rng.choice(["", ', "needed"', ', f"bad {LIMIT}"']))
         else:
             self.emit(f"if {test}:")
-            self.emit("    raise " + self.rng.choice(['ValueError("no")', "RuntimeError", 'KeyError("k")', "AssertionError()"]))
+            self.emit(
+                "    raise "
+                + self.rng.choice(
+                    ['ValueError("no")', "RuntimeError", 'KeyError("k")', "AssertionError()"]
+                )
+            )
         return scope
 
     def odd(self, scope: Scope) -> Scope:
         """Statements that bind little or nothing."""
-        form = self.rng.choice(["pass", "doc", "import", "del", "walrus", "global", "call", "lambda"])
+        form = self.rng.choice(
+            ["pass", "doc", "import", "del", "walrus", "global", "call", "lambda"]
+        )
         if form == "import":
             self.emit("from math import floor as lower_end")
             self.emit(f"low = lower_end({self.x.of('float', scope, 1)})")
@@ -297,7 +336,9 @@ class Writer:
             self.emit(f"calls = {self.x.of('int', scope, 1)}")
             return {**scope, "calls": "int"}
         elif form == "lambda":
-            self.emit(f"fp = lambda z: z * {self.x.leaf('int', scope)} + {self.x.leaf('int', scope)}")
+            self.emit(
+                f"fp = lambda z: z * {self.x.leaf('int', scope)} + {self.x.leaf('int', scope)}"
+            )
             return {**scope, "fp": "function"}
         elif form == "call":
             self.emit(f"clamp({self.x.of('int', scope, 1)})")
@@ -323,7 +364,10 @@ class Writer:
             self.emit(f"    return {self.x.of('int', inner, 1)}")
         self.emit(f"return {self.x.of('int', inner, 2)}")
         self.depth -= 1
-        self.emit(f"w = {name}({self.x.of('int', scope, 1)})" + self.rng.choice(["", f" + {name}({self.x.leaf('int', scope)}, y=2)"]))
+        self.emit(
+            f"w = {name}({self.x.of('int', scope, 1)})"
+            + self.rng.choice(["", f" + {name}({self.x.leaf('int', scope)}, y=2)"])
+        )
         return {**scope, name: "function", "w": "int"}
 
     # -- compound statements ------------------------------------------------------------------------
@@ -353,11 +397,17 @@ class Writer:
         """A for over something constant."""
         head, bound = self.rng.choice(
             [
-                ("i in range(3)", {"i": "int"}), ("i in TILES", {"i": "int"}), ("i in range(0, 9, 4)", {"i": "int"}),
-                ("k, i in enumerate(TILES)", {"k": "int", "i": "int"}), ("i in (1, 2)", {"i": "int"}),
-                ("k, i in TABLE.items()", {"k": "int", "i": "int"}), ("i, k in zip(TILES, (1, 2, 3))", {"k": "int", "i": "int"}),
-                (f"i in {self.x.of('tuple', scope, 1)}", {"i": "int"}), ("i in reversed((1, 2, 8))", {"i": "int"}),
-                (f"i in {self.x.leaf('list', scope)}", {"i": "int"}), ("i in sorted(ROWS)", {"i": "int"}),
+                ("i in range(3)", {"i": "int"}),
+                ("i in TILES", {"i": "int"}),
+                ("i in range(0, 9, 4)", {"i": "int"}),
+                ("k, i in enumerate(TILES)", {"k": "int", "i": "int"}),
+                ("i in (1, 2)", {"i": "int"}),
+                ("k, i in TABLE.items()", {"k": "int", "i": "int"}),
+                ("i, k in zip(TILES, (1, 2, 3))", {"k": "int", "i": "int"}),
+                (f"i in {self.x.of('tuple', scope, 1)}", {"i": "int"}),
+                ("i in reversed((1, 2, 8))", {"i": "int"}),
+                (f"i in {self.x.leaf('list', scope)}", {"i": "int"}),
+                ("i in sorted(ROWS)", {"i": "int"}),
             ]  # fmt: skip
         )
         self.emit(f"for {head}:")
@@ -376,7 +426,9 @@ class Writer:
         """A while that certainly ends."""
         self.emit(f"n = {self.x.of('int', scope, 1)}")
         self.emit("turns = 0")
-        self.emit(f"while turns < {self.rng.choice('234')} and {self.rng.choice(['n > 1', 'n != 0', 'True', 'n < 50'])}:")
+        self.emit(
+            f"while turns < {self.rng.choice('234')} and {self.rng.choice(['n > 1', 'n != 0', 'True', 'n < 50'])}:"
+        )
         self.loops += 1
         inner = {**scope, "n": "int", "turns": "int"}
         self.depth += 1
@@ -396,7 +448,9 @@ class Writer:
         self.depth += 1
         kind = self.rng.choice(["zero", "key", "index", "raise", "value"])
         if kind == "zero":
-            self.emit(f"e = {self.x.leaf('int', scope)} {self.rng.choice(['//', '%'])} {self.x.leaf('int', scope)}")
+            self.emit(
+                f"e = {self.x.leaf('int', scope)} {self.rng.choice(['//', '%'])} {self.x.leaf('int', scope)}"
+            )
         elif kind == "key":
             self.emit(f"e = TABLE[{self.x.leaf('int', scope)}]")
         elif kind == "index":
@@ -408,7 +462,13 @@ class Writer:
             self.emit(f"if {self.x.of('bool', scope, 1)}:")
             self.emit('    raise LookupError("none")')
         self.depth -= 1
-        caught = {"zero": "ZeroDivisionError", "key": "KeyError", "index": "(IndexError, KeyError)", "raise": "LookupError", "value": "ValueError"}[kind]
+        caught = {
+            "zero": "ZeroDivisionError",
+            "key": "KeyError",
+            "index": "(IndexError, KeyError)",
+            "raise": "LookupError",
+            "value": "ValueError",
+        }[kind]
         self.emit(f"except {caught}{self.rng.choice(['', ' as problem'])}:")
         arms = [{**scope, "e": "int"}]
         if self.rng.random() < 0.2 and self.loops == 0:
@@ -464,12 +524,18 @@ class Writer:
 
     def choice(self, scope: Scope) -> str:
         """A value to be returned, of few values if it shall be pinned."""
-        kind = self.rng.choice(("int", "int", "int", "bool", "str", "opt", "float", "tuple", "mode") if self.returns != "record" else ("int",))
+        kind = self.rng.choice(
+            ("int", "int", "int", "bool", "str", "opt", "float", "tuple", "mode")
+            if self.returns != "record"
+            else ("int",)
+        )
         names = [n for n, t in scope.items() if t == kind and n not in PARAMETERS]
         if names and self.rng.random() < 0.5:
             return self.rng.choice(names)
         if self.narrow and kind in ("int", "opt", "float"):
-            return f"clamp({self.x.of('int', scope, 1)}{self.rng.choice(['', ', high=3', ', 2, 4'])})"
+            return (
+                f"clamp({self.x.of('int', scope, 1)}{self.rng.choice(['', ', high=3', ', 2, 4'])})"
+            )
         return self.x.of(kind, scope, 1)
 
     def result(self, scope: Scope) -> str:
@@ -493,7 +559,19 @@ class Writer:
                 return self.rng.choice(names) if names else f'{{"a": {a}, "b": {b}}}'
 
 
-PARAMETERS: Final = ("m", "n", "r", "flag", "ratio", "text", "limit", "shape", "mode", "stride", "k")
+PARAMETERS: Final = (
+    "m",
+    "n",
+    "r",
+    "flag",
+    "ratio",
+    "text",
+    "limit",
+    "shape",
+    "mode",
+    "stride",
+    "k",
+)
 
 
 def common(arms: list[Scope]) -> Scope:
@@ -530,7 +608,9 @@ def integer(rng: random.Random, name: str, kind: str, size: int) -> Input:
 
 def listed(rng: random.Random, name: str, type_: str) -> Input:
     """An input by its values."""
-    return Input(name, rng.choice(["runtime", "runtime", "request"]), type_, rng.choice(DOMAINS[type_]))
+    return Input(
+        name, rng.choice(["runtime", "runtime", "request"]), type_, rng.choice(DOMAINS[type_])
+    )
 
 
 def declaration(given: Input) -> dict[str, Any]:
@@ -549,7 +629,9 @@ def program(rng: random.Random, size: int = 7) -> Made:
     x = Expressions(rng, wild=rng.choice((0.0, 0.0, 0.03)))
     writer = Writer(rng, x)
     writer.narrow = rng.random() < 0.8
-    writer.returns = rng.choice(["dict"] * 6 + ["tuple", "bare", "nested", "point", "box", "record"])
+    writer.returns = rng.choice(
+        ["dict"] * 6 + ["tuple", "bare", "nested", "point", "box", "record"]
+    )
     scope: Scope = {i.name: i.type for i in inputs} | {"k": "int"}
     scope = writer.block(scope, size)
     writer.emit(f"return {writer.result(scope)}")
@@ -557,16 +639,23 @@ def program(rng: random.Random, size: int = 7) -> Made:
     names = ", ".join([i.name for i in inputs] + ["k"])
     text = PRELUDE + f"\ndef choose({names}):\n" + "\n".join(head + writer.lines) + "\n"
     constants = {"k": rng.choice([0, 5, 8])}
-    selection: dict[str, Any] = {"function": "choose", "scope": rng.choice(["launch", "launch", "request"])}
+    selection: dict[str, Any] = {
+        "function": "choose",
+        "scope": rng.choice(["launch", "launch", "request"]),
+    }
     roles = {}
     if writer.returns == "dict":
-        roles = {p: rng.choice(["bits", "bits", "neutral", "aux"]) for p in ("first", "second", "third")}
+        roles = {
+            p: rng.choice(["bits", "bits", "neutral", "aux"]) for p in ("first", "second", "third")
+        }
         selection["returns"] = roles
     plain = [i for i in inputs if i.type == "int" and i.kind != "knob"]
     if rng.random() < 0.2 and plain:
         selection["assume"] = [f"{plain[0].name} != {plain[0].values[-1]}"]
     if rng.random() < 0.15 and writer.returns == "dict":
-        selection["require"] = [f"result['first'] != {rng.choice(['7', '3', 'None'])} or m < {inputs[0].values[-1]}"]
+        selection["require"] = [
+            f"result['first'] != {rng.choice(['7', '3', 'None'])} or m < {inputs[0].values[-1]}"
+        ]
     facts: dict[str, Any] = {
         "selection": selection, "facts": constants,
         "inputs": {i.name: declaration(i) for i in inputs if i.kind != "knob"},
