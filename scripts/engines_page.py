@@ -27,14 +27,14 @@ HEAD = """# What is lifted from the engines
 
 <!-- made by scripts/engines_page.py -->
 
-Functions of vLLM 0.21.0 and SGLang 0.5.10.post1, as they stand in the packages. Each has a facts file
-under `tests/engines/`, and a test that runs the function's own text under CPython with stubs made from
-the same facts, on boundary and random inputs, unpinned and pinned. The numbers are those of the facts
-file: another deployment gives others.
+Functions of vLLM 0.21.0 and SGLang 0.5.10.post1, as they stand in the packages. Each has a facts
+file under `tests/engines/`, and a test that runs the function's own text under CPython with stubs
+made from the same facts, on boundary and random inputs, unpinned and pinned. The numbers are those
+of the facts file: another deployment gives others.
 
-*Values* are the nodes of G0 and of R. *Pins* gives the number of candidates in parentheses. *Stubs* is
-everything that the facts state instead of the source; a helper of the package that reads a batch value
-is never among them.
+*Values* are the nodes of G0 and of R. *Pins* gives the number of candidates in parentheses. *Stubs*
+is everything that the facts state instead of the source: platform and configuration queries, and
+kernels (`opaque`), which are the launches that a selection ends in.
 
 | facts file | function | values | batch-dependent `bits` points | pins | legal | evidence | stubs |
 |---|---|---|---|---|---|---|---|
@@ -87,11 +87,17 @@ def _row(path: Path, stated: dict[str, object], corpus: Path) -> str:
         f"`{p.name}` ({'free' if p.free else len(p.candidates.values or ()) or '?'})"
         for p in residual.pins
     ]
-    return (
-        f"| {path.stem} | `{target}` | {len(program.graph.nodes)} / {len(residual.graph.nodes)} "
-        f"| {_cell(', '.join(f'`{n}`' for n in moving)) or 'none'} | {_cell(', '.join(pins)) or 'none'} "
-        f"| {found.legality.legal} of {found.legality.assignments} | {found.legality.evidence} | {_cell(shown)} |"
-    )
+    cells = [
+        path.stem,
+        f"`{target}`",
+        f"{len(program.graph.nodes)} / {len(residual.graph.nodes)}",
+        _cell(", ".join(f"`{n}`" for n in moving)) or "none",
+        _cell(", ".join(pins)) or "none",
+        f"{found.legality.legal} of {found.legality.assignments}",
+        found.legality.evidence,
+        _cell(shown),
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def _cell(text: str) -> str:
@@ -104,10 +110,10 @@ def _not_lifted() -> str:
         "## Not lifted", "", "What the user sees when trying it, and what to do instead.", "",
         "| id | function | refused because | instead |", "|---|---|---|---|",
     ]  # fmt: skip
-    for entry in listed:
-        lines.append(
-            f"| {entry['id']} | `{entry['function']}` | {_cell(entry['reason'])} | {_cell(entry['instead'])} |"
-        )
+    lines += [
+        f"| {x['id']} | `{x['function']}` | {_cell(x['reason'])} | {_cell(x['instead'])} |"
+        for x in listed
+    ]
     return "\n".join(lines) + "\n"
 
 

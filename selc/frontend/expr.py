@@ -94,7 +94,7 @@ _COMPOSED = frozenset({ast.Call, ast.Subscript, ast.Compare, ast.BinOp, ast.Unar
 def _one_site(
     cx: Lowering, st: State, e: ast.expr, rule: Callable[[Lowering, State, ast.expr], V]
 ) -> V:
-    """The value of an expression that may take several operations: its site is the whole, not one of them."""
+    """An expression that may take several operations: its site is the whole, not one of them."""
     if cx.frame.silent:
         return rule(cx, st, e)
     base = cx.position(e)

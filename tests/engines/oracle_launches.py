@@ -25,12 +25,11 @@ from tests.engines.oracle import (
     Execution,
     Inputs,
     Unplaced,
-    parse_pin,
     plain,
     put,
     thawed,
 )
-from tests.engines.overwrite import Overwriter
+from tests.engines.overwrite import Overwriter, parse_pin
 from tests.engines.stubs import (
     Device,
     Dtype,
@@ -232,7 +231,7 @@ PLAIN = frozenset(
 """Decorators that leave a function what it is."""
 
 
-# -- values ------------------------------------------------------------------------------------------------
+# -- values --------------------------------------------------------------------------------------
 
 
 class Value(Stub):
@@ -338,7 +337,7 @@ class Sheet(Tensor):
         return self._swapped(i, j)
 
     T = property(t)
-    mT = property(lambda self: self._swapped(-2, -1))
+    mT = property(lambda self: self._swapped(-2, -1))  # noqa: N815  # torch's name
 
     def to(self, *args: Any, **kwargs: Any) -> Sheet:
         given = [*args, *kwargs.values()]
@@ -414,7 +413,7 @@ class Sheet(Tensor):
         return self._made(shape, strides)
 
 
-# -- libraries ------------------------------------------------------------------------------------------------
+# -- libraries -----------------------------------------------------------------------------------
 
 
 def allocate(*size: Any, dtype: Dtype | None = None, device: Any = None, **kwargs: Any) -> Any:
@@ -457,19 +456,20 @@ def keep(*args: Any, **kwargs: Any) -> Any:
 
 
 TORCH = {
-    "Tensor": Tensor, "cond": cond, "compile": keep, "inference_mode": keep, "no_grad": keep, "full": fill,
-    "empty_like": alike, "zeros_like": alike, "ones_like": alike, "full_like": alike, "rand_like": alike,
+    "Tensor": Tensor, "cond": cond, "compile": keep, "inference_mode": keep, "no_grad": keep,
+    "full": fill,
+    **dict.fromkeys(("empty_like", "zeros_like", "ones_like", "full_like", "rand_like"), alike),
     **dict.fromkeys(("empty", "zeros", "ones", "rand", "randn"), allocate),
 }  # fmt: skip
 
 
-# -- recording --------------------------------------------------------------------------------------------------
+# -- recording -----------------------------------------------------------------------------------
 
 
 class Recording(Facts):
     """Puts calls, unpackings and asserts of opaque values into a form that can be recorded."""
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802  # ast's naming
         key = self.key(node) or self.key(node.func)
         opaque = key is not None and self.engine.functions[key] == "opaque"
         if key is not None and not opaque:
@@ -492,15 +492,16 @@ class Recording(Facts):
         keywords = [
             ast.copy_location(ast.keyword(k.arg, self.visit(k.value)), k) for k in node.keywords
         ]
-        flags = [
+        shown = [ast.Constant(p) for p in self.parameters(node.func)]
+        flags: list[ast.expr] = [
             ast.Constant(text),
-            ast.Constant(self.parameters(node.func) if opaque else None),
+            ast.Tuple(list[ast.expr](shown), ast.Load()) if opaque else ast.Constant(None),
             ast.Constant(grid),
         ]
         call = ast.Call(ast.Name("__launch__", ast.Load()), [*flags, callee, *args], keywords)
         return ast.copy_location(call, node)
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:  # noqa: N802  # ast's naming
         self.generic_visit(node)
         if not isinstance(node.op, ast.MatMult):
             return node
@@ -508,7 +509,7 @@ class Recording(Facts):
             ast.Call(ast.Name("__matmul__", ast.Load()), [node.left, node.right], []), node
         )
 
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:  # noqa: N802  # ast's naming
         self.generic_visit(node)
         for target in node.targets:
             if isinstance(target, (ast.Tuple, ast.List)):
@@ -519,13 +520,13 @@ class Recording(Facts):
                 break
         return node
 
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:  # noqa: N802  # ast's naming
         self.generic_visit(node)
         node.msg = None
         handler = ast.ExceptHandler(ast.Name("__Unstated__", ast.Load()), None, [ast.Pass()])
         return ast.copy_location(ast.Try([node], [handler], [], []), node)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802  # ast's naming
         if self.name == self.engine.entry and node.name == self.engine.function.rpartition(".")[2]:
             # the function's own text, whatever it is registered as
             node.decorator_list = [
@@ -547,7 +548,7 @@ class Recording(Facts):
         return out
 
     def parameters(self, func: ast.expr) -> tuple[str, ...]:
-        """The parameters of a function of this module, also of one defined under a condition that does not hold."""
+        """The parameters of a function of this module, also of one that a condition hides."""
         for statement in self.bound.get(ast.unparse(func), ()):
             for node in ast.walk(statement):
                 if isinstance(node, ast.FunctionDef) and node.name == ast.unparse(func):
@@ -573,8 +574,8 @@ class Recorder(Engine):
 
     def names(self) -> dict[str, Any]:
         return {
-            "__launch__": self.launch, "__parts__": parts, "__matmul__": self.matmul, "__Unstated__": Unstated,
-            "__kernel__": Kernel,
+            "__launch__": self.launch, "__parts__": parts, "__matmul__": self.matmul,
+            "__Unstated__": Unstated, "__kernel__": Kernel,
         }  # fmt: skip
 
     def globals_of(self, module: str, name: str) -> Any:
@@ -605,7 +606,7 @@ class Recorder(Engine):
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        """A call as it is written in the engine; `opaque` are the parameters of one that the facts say is the kernel."""
+        """A call as written; `opaque`: parameters of one that the facts call the kernel."""
         if opaque is not None:
             try:
                 callee = callee()
@@ -633,7 +634,7 @@ class Recorder(Engine):
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> None:
-        """Note one launch with its arguments by name; what modules do when they are imported is none."""
+        """Note one launch with its arguments by name; what modules do on import is none."""
         if self.importing:
             return
         named = {parameters[i] if i < len(parameters) else f"[{i}]": a for i, a in enumerate(args)}
@@ -660,7 +661,7 @@ def launches(callee: Stub) -> bool:
 def signature(callee: Any) -> tuple[str, ...]:
     """The names of a callee's parameters, if its definition is known."""
     if isinstance(callee, Kernel):
-        return callee.parameters
+        return tuple(callee.parameters)
     if callee is None or isinstance(callee, (Stub, type)):
         return ()
     try:
@@ -682,7 +683,7 @@ def parts(count: int, value: Any) -> Any:
     )
 
 
-# -- cases ------------------------------------------------------------------------------------------------------------
+# -- cases ---------------------------------------------------------------------------------------
 
 
 class LaunchCase(Case):
@@ -760,8 +761,7 @@ class LaunchExecution(Execution):
 
     def implied(self, path: str, attrs: Mapping[str, Any], inputs: Inputs) -> Any:
         """An object that is declared only by its parts."""
-        out = self.instance(Bare, attrs, path, inputs)
-        return out
+        return self.instance(Bare, attrs, path, inputs)
 
     def instance(self, cls: type, attrs: Mapping[str, Any], path: str, inputs: Inputs) -> Any:
         if cls is Device:

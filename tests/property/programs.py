@@ -408,7 +408,7 @@ class Writer:
                 ("i in reversed((1, 2, 8))", {"i": "int"}),
                 (f"i in {self.x.leaf('list', scope)}", {"i": "int"}),
                 ("i in sorted(ROWS)", {"i": "int"}),
-            ]  # fmt: skip
+            ]
         )
         self.emit(f"for {head}:")
         self.loops += 1
@@ -435,7 +435,7 @@ class Writer:
         self.emit("turns += 1")
         self.emit(self.rng.choice(["n = n // 2", "n -= 3", "n = n * 2 + 1"]))
         self.depth -= 1
-        self.nested({k: t for k, t in inner.items()}, min(size, 2))
+        self.nested(dict(inner), min(size, 2))
         self.loops -= 1
         if self.rng.random() < 0.2:
             self.emit("else:")
@@ -594,8 +594,7 @@ def inputs_of(rng: random.Random) -> list[Input]:
         lambda: listed(rng, "mode", "mode"),
         lambda: Input("stride", "knob", "int", rng.choice([(0, 1), (2, 8, 4)])),
     ]
-    for option in rng.sample(options, rng.choice((1, 1, 2, 2, 3))):
-        out.append(option())
+    out.extend(option() for option in rng.sample(options, rng.choice((1, 1, 2, 2, 3))))
     return out
 
 

@@ -31,7 +31,7 @@ def points(
 ) -> dict[str, object]:
     got = run_program(lifted, inputs, pins or {})
     assert got.returned
-    return got.points
+    return dict(got.points)
 
 
 def refused(folder: Path, body: str, facts: str = FACTS) -> str:
@@ -52,11 +52,13 @@ def kernel(x_ptr, rows, cols: tl.constexpr, BLOCK: tl.constexpr):
 def test_constexprs_and_options_are_bits(tmp_path: Path) -> None:
     body = (
         KERNEL
-        + "def choose(x):\n    kernel[(1,)](x, x.shape[0], 64, BLOCK=16 if x.shape[0] < 9 else 32, num_warps=4)\n"
+        + "def choose(x):\n    kernel[(1,)](x, x.shape[0], 64, BLOCK=16 if x.shape[0] < 9 else 32, "
+        + "num_warps=4)\n"
     )
     lifted = program(tmp_path, body)
     assert {p.name: p.role for p in lifted.points} == {
-        "call": "bits", "kernel.rows": "aux", "kernel.cols": "bits", "kernel.BLOCK": "bits", "kernel.num_warps": "bits",
+        "call": "bits", "kernel.rows": "aux", "kernel.cols": "bits",
+        "kernel.BLOCK": "bits", "kernel.num_warps": "bits",
     }  # fmt: skip
     assert points(lifted, m=9)["kernel.BLOCK"] == 32
 
@@ -124,7 +126,8 @@ def choose(x):
 
 
 def test_launches_in_a_loop_are_counted(tmp_path: Path) -> None:
-    body = "from fast import run\n\ndef choose(x):\n    for i in (1, 2):\n        run(x, k=i * x.shape[0])\n"
+    body = "from fast import run\n\ndef choose(x):\n    for i in (1, 2):\n"
+    body += "        run(x, k=i * x.shape[0])\n"
     assert points(program(tmp_path, body), m=3) == {"call": "run + run", "run.k": 3, "run#2.k": 6}
 
 
@@ -203,14 +206,16 @@ def test_numbers_that_are_not_known_are_asked_for(tmp_path: Path, body: str, ask
 
 
 def test_an_assert_about_opaque_values_is_assumed(tmp_path: Path) -> None:
-    body = "from fast import run\n\ndef choose(x):\n    y = run(x)\n    assert y.dim() == 2\n    return y\n"
+    body = "from fast import run\n\ndef choose(x):\n    y = run(x)\n"
+    body += "    assert y.dim() == 2\n    return y\n"
     assert program(tmp_path, body).assumptions == [
         "`y.dim() == 2` holds: selc does not see into its operands (line 5)"
     ]
 
 
 def test_an_opaque_result_is_unpacked(tmp_path: Path) -> None:
-    body = "from fast import quant, run\n\ndef choose(x):\n    q, s = quant(x)\n    return run(q, s, 2)\n"
+    body = "from fast import quant, run\n\ndef choose(x):\n"
+    body += "    q, s = quant(x)\n    return run(q, s, 2)\n"
     assert points(program(tmp_path, body), m=1) == {"call": "quant + run", "run[2]": 2}
 
 
@@ -274,7 +279,8 @@ def test_an_object_that_is_declared_by_its_parts(tmp_path: Path) -> None:
     body = (
         "def choose(layer):\n    return layer.weight.numel() * layer.factor + layer.meta.longest\n"
     )
-    assert points(program(tmp_path, body, PARTS), **{"layer.meta.longest": 3}) == {"result": 51}
+    inputs: dict[str, object] = {"layer.meta.longest": 3}
+    assert points(program(tmp_path, body, PARTS), None, **inputs) == {"result": 51}
 
 
 SELF = """
@@ -358,7 +364,8 @@ def choose(x):
 
 
 def test_sets_are_joined_and_cut(tmp_path: Path) -> None:
-    body = "A = {1, 2}\nB = A | {5}\n\ndef choose(x):\n    return x.shape[0] in B, x.shape[0] in B - A, x.shape[0] in B & A\n"
+    body = "A = {1, 2}\nB = A | {5}\n\ndef choose(x):\n"
+    body += "    return x.shape[0] in B, x.shape[0] in B - A, x.shape[0] in B & A\n"
     lifted = program(tmp_path, body)
     assert points(lifted, m=5) == {"[0]": True, "[1]": True, "[2]": False}
     assert points(lifted, m=2) == {"[0]": True, "[1]": False, "[2]": True}
@@ -379,7 +386,7 @@ def choose(x):
     assert points(program(tmp_path, body), m=5) == {"result": 10}
 
 
-# -- sites --------------------------------------------------------------------------------------------------
+# -- sites ---------------------------------------------------------------------------------------
 
 
 def test_an_inner_choice_is_pinned_under_a_known_condition(tmp_path: Path) -> None:

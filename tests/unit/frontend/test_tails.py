@@ -29,7 +29,7 @@ def program(folder: Path, body: str, facts: str = FACTS, **others: str) -> Progr
 def points(lifted: Program, **inputs: object) -> dict[str, object]:
     got = run_program(lifted, inputs)
     assert got.returned
-    return got.points
+    return dict(got.points)
 
 
 def test_matrix_products_are_launches(tmp_path: Path) -> None:
