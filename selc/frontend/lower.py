@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
 from selc.diag.span import Span
@@ -434,11 +435,19 @@ def _wider(
     for point in listed:
         for name in point.sites:
             key = keys[name]
-            together = [cx.abs(m.node) for s in point.sites for m in sites[s].marks] + [
-                cx.abs(point.node)
-            ]
+            together = [cx.abs(m.node) for s in point.sites for m in sites[s].marks]
+            together.append(_made(cx, point))
             out[key] = join(out[key], _joined(together)) if key in out else _joined(together)
     return {k: v for k, v in out.items() if cx.presets.get(k) != v and not _covers(cx, k, v)}
+
+
+def _made(cx: Lowering, point: Point) -> AbsVal:
+    """What a point can be; a launch that is not made is null there, and overwrites nothing."""
+    found = cx.abs(point.node)
+    if point.name not in cx.launch_roles:
+        return found
+    values = None if found.values is None else tuple(v for v in found.values if v is not None)
+    return replace(found, values=values, kinds=found.kinds - {"none"})
 
 
 def _covers(cx: Lowering, key: str, value: AbsVal) -> bool:
