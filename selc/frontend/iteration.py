@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from selc.frontend import access, enums, expr, names, targets
-from selc.frontend.context import Lowering
+from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
     Cls,
@@ -89,7 +89,9 @@ def comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
     assert isinstance(e, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp))
     out: list[tuple[V, V]] = []
 
-    def element(s: State) -> None:
+    def element(s: State, tests: list[ast.expr]) -> None:
+        if not _kept(cx, s, tests):
+            return
         if isinstance(e, ast.DictComp):
             out.append((expr.lower(cx, s, e.key), expr.lower(cx, s, e.value)))
         else:
@@ -105,12 +107,28 @@ def comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
     return cx.heap.new(st, ListObj(items, kind="set" if isinstance(e, ast.SetComp) else "list"))
 
 
+def _kept(cx: Lowering, st: State, tests: list[ast.expr]) -> bool:
+    """Whether a comprehension keeps an element, which has to be certain."""
+    for test in tests:
+        cond = cx.known_bool(expr.truth(cx, st, expr.lower(cx, st, test), test))
+        if cond is None:
+            cx.refuse(
+                test,
+                "SEL901",
+                "which elements a comprehension keeps depends on an input",
+                help="use a conditional expression for the element instead of `if`",
+            )
+        if not cond:
+            return False
+    return True
+
+
 def _generate(
     cx: Lowering,
     st: State,
     e: ast.expr,
     generators: list[ast.comprehension],
-    element: Callable[[State], None],
+    element: Callable[[State, list[ast.expr]], None],
 ) -> None:
     generator = generators[0]
     items = iterate(cx, st, expr.lower(cx, st, generator.iter), generator.iter)
@@ -124,27 +142,12 @@ def _generate(
     try:
         for i, item in enumerate(items):
             frame.iterations = f"{iterations}[{i}]"
-
             targets.assign(cx, st, generator.target, item)
-            keep = True
-            for test in generator.ifs:
-                cond = cx.known_bool(expr.truth(cx, st, expr.lower(cx, st, test), test))
-                if cond is None:
-                    cx.refuse(
-                        test,
-                        "SEL901",
-                        "which elements a comprehension keeps depends on an input",
-                        help="use a conditional expression for the element instead of `if`",
-                    )
-                keep = cond
-                if not keep:
-                    break
-            if not keep:
-                continue
             if len(generators) > 1:
-                _generate(cx, st, e, generators[1:], element)
+                if _kept(cx, st, generator.ifs):
+                    _generate(cx, st, e, generators[1:], element)
             else:
-                element(st)
+                element(st, generator.ifs)
     finally:
         frame.scope, frame.iterations = outer, iterations
         st.scopes.pop(scope, None)
@@ -153,8 +156,9 @@ def _generate(
 def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, existential: bool) -> V:
     """`any(... for ...)` and `all(...)`, evaluated lazily; tests may use `if`."""
     done: list[Node] = []
+    idle = cx.false if existential else cx.true
 
-    def element(s: State) -> None:
+    def element(s: State, tests: list[ast.expr]) -> None:
         stop = cx.false
         for d in done:
             stop = cx.graph.either(stop, d)
@@ -162,11 +166,10 @@ def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, exis
         def one(t: State) -> V:
             return expr.truth(cx, t, expr.lower(cx, t, gen.elt), gen.elt)
 
-        value = (
-            cx.branch(s, stop, lambda _: cx.false, one)
-            if existential
-            else cx.branch(s, stop, lambda _: cx.true, one)
-        )
+        def kept(t: State) -> V:
+            return cx.branch(t, _all(cx, t, tests), one, lambda _: idle) if tests else one(t)
+
+        value = cx.branch(s, stop, lambda _: idle, kept)
         assert isinstance(value, Node)
         done.append(value if existential else cx.graph.negate(value))
 
@@ -176,3 +179,44 @@ def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, exis
         out = cx.graph.either(out, d)
     result = out if existential else cx.graph.negate(out)
     return expr._sited(cx, st, e, result)
+
+
+def _all(cx: Lowering, st: State, tests: list[ast.expr]) -> Node:
+    """Whether all tests of a comprehension hold; a later one runs only if those before it do."""
+    cond = expr.truth(cx, st, expr.lower(cx, st, tests[0]), tests[0])
+    if len(tests) == 1:
+        return cond
+    both = cx.branch(st, cond, lambda s: _all(cx, s, tests[1:]), lambda _: cx.false)
+    assert isinstance(both, Node)
+    return both
+
+
+def first(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp) -> V:
+    """`next(... for ... if ...)`: the first element that is kept, else the default."""
+    generator = gen.generators[0]
+    items = iterate(cx, st, expr.lower(cx, st, generator.iter), generator.iter)
+    default = expr.lower(cx, st, e.args[1]) if len(e.args) > 1 else None
+    frame = cx.frame
+    outer, iterations = frame.scope, frame.iterations
+    bound = frozenset(n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name))
+    scope = cx.new_scope(outer, bound)
+    cx.comprehensions.add(scope)
+    st.scopes[scope] = {}
+
+    def rest(s: State, i: int) -> V:
+        if i == len(items):
+            if default is None:
+                why = f"`{snippet(e)}` must find an element"
+                cx.partial(s, e, cx.false, "StopIteration", why)
+            return cx.graph.add(Op.FAIL) if default is None else default
+        frame.scope, frame.iterations = scope, f"{iterations}[{i}]"
+        targets.assign(cx, s, generator.target, items[i])
+        kept = _all(cx, s, generator.ifs) if generator.ifs else cx.true
+        return cx.branch(s, kept, lambda t: expr.lower(cx, t, gen.elt), lambda t: rest(t, i + 1))
+
+    try:
+        value = rest(st, 0)
+    finally:
+        frame.scope, frame.iterations = outer, iterations
+        st.scopes.pop(scope, None)
+    return expr._sited(cx, st, e, value)
