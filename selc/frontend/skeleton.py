@@ -34,6 +34,7 @@ _MAX_HELPERS: Final = 200
 _MODULES: Final = frozenset({"envs", "environ"})
 _PLAIN: Final = re.compile(r".*\.(__version__|version\.\w+)")
 """Attributes of libraries that a facts file has to state."""
+_CONTAINERS: Final = frozenset(dir(dict)) | frozenset(dir(list)) | frozenset(dir(set))
 _QUIET: Final = ("logger", "init_logger", "warn", "print")
 _MODELLED: Final = (
     "builtins.",
@@ -271,6 +272,12 @@ class _Visitor(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         value = _function(self.value(node.func))
         spelling = ast.unparse(node.func)
+        self.alternative(value, spelling, node)
+        root = node.func
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if isinstance(root, ast.Name) and root.id not in self.local and root.id not in self.imports:
+            self.variable(root.id)
         if isinstance(value, Func):
             self.walk.follow(self.func, value, False, node, self.file)
         elif isinstance(value, Cls):
@@ -292,6 +299,23 @@ class _Visitor(ast.NodeVisitor):
             self.visit(child)
         if isinstance(node.func, ast.Attribute) and not self.own(node.func):
             self.visit(node.func.value)
+
+    def alternative(self, value: V | None, spelling: str, node: ast.Call) -> None:
+        """A call whose result may be stated instead: shown in a comment."""
+        last = spelling.rpartition(".")[2]
+        if isinstance(value, (Cls, External)) and spelling not in ("hasattr", "getattr"):
+            return
+        if value is None and not isinstance(node.func, ast.Attribute):
+            return
+        if value is None and (
+            last in launches.TENSOR_METHODS or last in _CONTAINERS or hasattr("", last)
+        ):
+            return
+        if spelling.startswith(_QUIET) or spelling == "getattr":
+            return
+        shown = ast.unparse(node) if spelling == "hasattr" else spelling
+        text = f"null   # line {node.lineno} of {self.file}; `opaque` if it is the kernel"
+        self.found.overrides.setdefault(shown, text)
 
     def method(self, func: ast.Attribute, spelling: str, node: ast.Call) -> None:
         """A call through `self`."""

@@ -245,6 +245,7 @@ def written(found: Found, module: ModuleSource, func: Func) -> str:
     for spelling, text in found.answers.items():
         if not any(re.search(rf"\b{re.escape(i)}\b", spelling) for i in inputs):
             found.functions.setdefault(spelling, text)
+    found.overrides = {k: v for k, v in found.overrides.items() if k not in found.functions}
     name = f"{module.module_name}:{func.qualname}" if module.module_name else func.qualname
     file = module.path.rpartition("/")[2]
     lines = [

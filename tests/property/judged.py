@@ -82,8 +82,13 @@ class Judge:
         emit = ("python", "native") if self.native else ("python",)
         outcome = run(
             CompileOptions(
-                str(case), (facts,), out=self.folder / "out", emit=emit, native=self.native,
-                use_cache=False, format="json",
+                str(case),
+                (facts,),
+                out=self.folder / "out",
+                emit=emit,
+                native=self.native,
+                use_cache=False,
+                format="json",
             )  # fmt: skip
         )
         if outcome.exit_code == 2:
@@ -239,9 +244,7 @@ class Judge:
             self.required(names, result)
             return True
 
-        return (
-            self.observer.run(arguments(self.made, self.observer, inputs), given, finish) is True
-        )
+        return self.observer.run(arguments(self.made, self.observer, inputs), given, finish) is True
 
     def legal(self, pins: list[Any], row: tuple[Any, ...], module: Any) -> None:
         """A tuple that is called legal: no guard fails, no bits move, the selector agrees."""
@@ -341,15 +344,23 @@ class Judge:
         if len(every) > 400:
             return
         found = {repr(sorted(r.items())): self.cpython(r, {}) for r in every}
-        batch = [i for i in self.made.inputs if i.kind in ("runtime", "unpinnable") or (i.kind == "request" and not self.request(i))]
+        batch = [
+            i
+            for i in self.made.inputs
+            if i.kind in ("runtime", "unpinnable") or (i.kind == "request" and not self.request(i))
+        ]
         for point in self.answer["points"]:
             if point.get("decided", True) is False:
                 continue
             depends = [i.name for i in batch if self.moves(every, found, point["name"], i.name)]
             if sorted(point["depends_on"]) != sorted(depends):
-                raise Disagreement(f"{point['name']} depends on {depends}, the answer says {point['depends_on']}")
+                raise Disagreement(
+                    f"{point['name']} depends on {depends}, the answer says {point['depends_on']}"
+                )
 
-    def moves(self, rows: list[dict[str, Any]], found: Mapping[str, Any], point: str, name: str) -> bool:
+    def moves(
+        self, rows: list[dict[str, Any]], found: Mapping[str, Any], point: str, name: str
+    ) -> bool:
         """Whether some two inputs that differ in one only give different values."""
         groups: dict[str, Any] = {}
         for row in rows:
@@ -409,7 +420,31 @@ def kind_of(name: str) -> str:
     last = name.rpartition("@")[0] or name
     if last.endswith(".return"):
         return "return"
-    return "parameter" if last.count(".") == 1 and last.rpartition(".")[2] in PARAMETERS else "variable"
+    return (
+        "parameter"
+        if last.count(".") == 1 and last.rpartition(".")[2] in PARAMETERS
+        else "variable"
+    )
 
 
-PARAMETERS = ("m", "n", "r", "flag", "ratio", "text", "limit", "shape", "mode", "stride", "k", "x", "a", "b", "low", "high", "by", "side", "values")
+PARAMETERS = (
+    "m",
+    "n",
+    "r",
+    "flag",
+    "ratio",
+    "text",
+    "limit",
+    "shape",
+    "mode",
+    "stride",
+    "k",
+    "x",
+    "a",
+    "b",
+    "low",
+    "high",
+    "by",
+    "side",
+    "values",
+)

@@ -690,10 +690,17 @@ def promised(made: Made) -> Made:
     for k, i in enumerate(made.inputs):
         bad = {repr(r[k]) for r in failing}
         good = {repr(r[k]) for r in rows if r not in failing} - bad
-        if i.type in ("int", "bool", "opt") and len(bad) <= 4 and len(good) + len(bad) == len(i.values):
+        if (
+            i.type in ("int", "bool", "opt")
+            and len(bad) <= 4
+            and len(good) + len(bad) == len(i.values)
+        ):
             selection = dict(made.facts["selection"])
             texts = [f"{i.name} is None" if b == "None" else f"{i.name} == {b}" for b in bad]
-            selection["assume"] = [*selection.get("assume", []), f"not ({' or '.join(sorted(texts))})"]
+            selection["assume"] = [
+                *selection.get("assume", []),
+                f"not ({' or '.join(sorted(texts))})",
+            ]
             return dataclasses.replace(made, facts={**made.facts, "selection": selection})
     return made
 
