@@ -58,9 +58,10 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:  # noqa: C901  # one case p
             return iteration.quantifier(cx, st, e, tests, e.func.id == "any")
     if isinstance(e.func, ast.Name) and e.func.id == "next" and e.args:
         found = e.args[0]
-        if isinstance(found, ast.GeneratorExp) and len(found.generators) == 1:
-            if names.load(cx, st, e.func) == External("builtins.next"):
-                return iteration.first(cx, st, e, found)
+        plain = isinstance(found, ast.GeneratorExp) and len(found.generators) == 1
+        if plain and names.load(cx, st, e.func) == External("builtins.next"):
+            assert isinstance(found, ast.GeneratorExp)
+            return iteration.first(cx, st, e, found)
     kernel = fact is not None and fact.opaque
     callee: V | None = None
     if kernel:

@@ -273,11 +273,7 @@ class _Visitor(ast.NodeVisitor):
         value = _function(self.value(node.func))
         spelling = ast.unparse(node.func)
         self.alternative(value, spelling, node)
-        root = node.func
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if isinstance(root, ast.Name) and root.id not in self.local and root.id not in self.imports:
-            self.variable(root.id)
+        self.root_of(node.func)
         if isinstance(value, Func):
             self.walk.follow(self.func, value, False, node, self.file)
         elif isinstance(value, Cls):
@@ -299,6 +295,13 @@ class _Visitor(ast.NodeVisitor):
             self.visit(child)
         if isinstance(node.func, ast.Attribute) and not self.own(node.func):
             self.visit(node.func.value)
+
+    def root_of(self, e: ast.expr) -> None:
+        """The module-level name that an attribute chain starts from is read too."""
+        while isinstance(e, ast.Attribute):
+            e = e.value
+        if isinstance(e, ast.Name) and e.id not in self.local and e.id not in self.imports:
+            self.variable(e.id)
 
     def alternative(self, value: V | None, spelling: str, node: ast.Call) -> None:
         """A call whose result may be stated instead: shown in a comment."""

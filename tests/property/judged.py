@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 
 
 class Unjudged(Exception):
-    """A pin whose site CPython does not meet under a certain name, or an answer without a relation."""
+    """A pin whose site CPython does not meet by name, or an answer without a relation."""
 
 
 def from_json(value: Any) -> Any:
@@ -89,7 +89,7 @@ class Judge:
                 native=self.native,
                 use_cache=False,
                 format="json",
-            )  # fmt: skip
+            )
         )
         if outcome.exit_code == 2:
             self.reason = f"{outcome.diagnostics[0].code} {outcome.diagnostics[0].message}"
@@ -272,7 +272,7 @@ class Judge:
 
     def request(self, given: Any) -> bool:
         """Whether an input is the request's own."""
-        return given.kind == "request" and self.answer["scope"] == "request"
+        return bool(given.kind == "request" and self.answer["scope"] == "request")
 
     def selector_inputs(self, module: Any) -> set[str]:
         """The arguments that a selector takes."""
@@ -284,7 +284,7 @@ class Judge:
         return found
 
     def illegal(self, pins: list[Any], row: tuple[Any, ...], module: Any) -> None:
-        """A tuple that is not called legal: the selector refuses it; some guard fails, if all is seen."""
+        """A tuple not called legal: the selector refuses it; some guard fails, if all is seen."""
         if module is not None:
             tuple_ = {**{p["name"]: v for p, v in zip(pins, row, strict=False)}}
             tuple_ |= self.setting(pins, row)
@@ -405,7 +405,7 @@ def names_in(e: ast.expr, prefix: str) -> list[tuple[str, str]]:
     dot = f"{prefix}." if prefix else ""
     if isinstance(e, ast.Dict):
         pairs = zip(e.keys, e.values, strict=True)
-        parts = [(f"{dot}{k.value}", v) for k, v in pairs if isinstance(k, ast.Constant)]
+        parts = [(f"{dot}{k.value!s}", v) for k, v in pairs if isinstance(k, ast.Constant)]
     elif isinstance(e, (ast.Tuple, ast.List)):
         parts = [(f"{prefix}[{i}]", v) for i, v in enumerate(e.elts)]
     elif isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id in ("Point", "Box"):
