@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import Any
 
 from selc.frontend import (
     access,
@@ -314,7 +315,14 @@ def _sorted(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: d
     reverse = cx.known_bool(expr.truth(cx, st, kwargs.get("reverse", cx.false), e))
     if reverse is None or any(k is None for k in known):
         cx.refuse(e, "SEL901", "sorting values that depend on an input is not supported")
-    order = sorted(range(len(items)), key=lambda i: known[i][0], reverse=reverse)  # type: ignore[index,arg-type,return-value]  # known, comparable
+    values: list[Any] = [k[0] for k in known if k is not None]
+    try:
+        order = sorted(range(len(items)), key=lambda i: values[i], reverse=reverse)
+    except TypeError:
+        cx.partial(
+            st, e, cx.false, "TypeError", f"`{snippet(e)}` compares values that have no order"
+        )
+        return cx.graph.add(Op.FAIL)
     return cx.heap.new(st, ListObj(tuple(items[i] for i in order)))
 
 

@@ -361,7 +361,7 @@ def _names(cx: Lowering) -> dict[str, str]:
     out: dict[str, str] = {}
     for key, site in cx.sites.items():
         instance = cx.owner[key]
-        if key in cx.spoiled:
+        if key in cx.spoiled or not site.marks:
             continue
         if site.kind == "expression" and len({m.node.id for m in site.marks}) > 1:
             continue

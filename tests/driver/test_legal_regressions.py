@@ -12,7 +12,7 @@ from selc.driver import describe
 from selc.driver.pipeline import Clock, Plan, decide
 
 FACTS = """\
-selection: {{function: f, returns: {{a: bits}}}}
+selection: {{function: f, returns: {{"*": bits}}}}
 inputs:
   m: {{kind: runtime, type: int, range: [0, {high}]}}
   r: {{kind: request, type: int, range: [0, 1]}}
@@ -81,3 +81,17 @@ def test_a_variable_that_is_unbound_on_some_path_is_no_pin(tmp_path: Path) -> No
 def test_module_state_changed_in_a_roundabout_way_is_refused(tmp_path: Path, source: str) -> None:
     with pytest.raises(Refused):
         _answer(tmp_path, source, 40)
+
+
+def test_values_without_an_order_are_no_traceback(tmp_path: Path) -> None:
+    source = "def f(m, r):\n    return {'a': sorted((None, 1))[0]}\n"
+    with pytest.raises(Refused):
+        _answer(tmp_path, source, 40)
+
+
+def test_a_site_that_is_never_evaluated_is_no_pin(tmp_path: Path) -> None:
+    source = (
+        "def f(m, r):\n    k = 9\n    return {'a': 2 if m < k >= 7 else 1, 'b': m > 3 > 2 > 5}\n"
+    )
+    answer = _answer(tmp_path, source, 40)
+    assert all(p["candidates"] for p in answer["pins"])

@@ -61,8 +61,8 @@ class Expressions:
         if self.rng.random() < self.wild and kind in SCALARS:
             kind = self.rng.choice(SCALARS)
         known = [n for n, t in scope.items() if t == kind]
-        if known and (kind not in SCALARS or self.rng.random() < 0.7):
-            return self.rng.choice(known)
+        if known and (kind not in SCALARS or self.rng.random() < 0.85):
+            return self.rng.choice([*known, *[n for n in known if n != "k"] * 2])
         return self.constant(kind, scope)
 
     def constant(self, kind: str, scope: Scope) -> str:
@@ -204,6 +204,12 @@ class Expressions:
             lambda: f"sum(a * b for a, b in zip({part('tuple')}, TILES))",
             lambda: f"bisect.bisect_left(STEPS, {leaf()})",
             lambda: f"{part('tuple')}.{self.rng.choice(['count', 'index'])}({leaf()})",
+            lambda: f"sum({self.leaf('tuple', scope)})",
+            lambda: f"{self.rng.choice(['min', 'max', 'len'])}({self.leaf('tuple', scope)})",
+            lambda: f"len({self.leaf('str', scope)})",
+            lambda: (
+                f"sorted({self.leaf('tuple', scope)})[1]" if self.rng.random() < 0.2 else leaf()
+            ),
             lambda: (
                 f"{part('str')}.{self.rng.choice(['find', 'count'])}({self.leaf('str', scope)})"
             ),
@@ -320,6 +326,8 @@ class Expressions:
                 f"{part('mode')} {self.rng.choice(['is', '==', '!=', 'is not'])} {self.leaf('mode', scope)}"
             ),
             lambda: f"{part('mode')} in (Mode.FAST, Mode.AUTO)",
+            lambda: f"{self.rng.choice(['any', 'all'])}({self.leaf('tuple', scope)})",
+            lambda: f"{self.leaf('str', scope)} in ('a', {self.leaf('str', scope)})",
             lambda: f"({part('float')}).is_integer()",
             lambda: f"{part('tuple')} {self.rng.choice(['==', '<', '!='])} {part('tuple')}",
             lambda: f"({part('mode')}).quick",

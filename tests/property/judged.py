@@ -7,6 +7,7 @@ the compiler's JSON answer and calls the emitted selector.
 from __future__ import annotations
 
 import ast
+import inspect
 import itertools
 import random
 import re
@@ -36,11 +37,13 @@ Row = Mapping[str, Any]
 
 
 class Unjudged(Exception):
-    """A pin whose site CPython does not meet by name, or an answer without a relation."""
+    """A pin that CPython does not meet under a certain name, or an answer without a relation."""
 
 
 def from_json(value: Any) -> Any:
-    """Lists are tuples."""
+    """Lists are tuples; JSON has no infinities."""
+    if value in ("inf", "-inf", "nan"):
+        return float(value)
     return tuple(from_json(v) for v in value) if isinstance(value, list) else value
 
 
@@ -146,17 +149,23 @@ class Judge:
         return roles.get(name, "bits")
 
     def named(self) -> dict[str, set[str]]:
-        """The variables that `return` statements name, by point; none where they name several."""
+        """The variables that `return` statements name, by point, if they all name the same."""
         tree = ast.parse(self.made.text)
         chosen = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "choose")
-        out: dict[str, set[str]] = {}
+        out: dict[str, list[str]] = {}
+        returns = 0
         bound = {i.name for i in self.made.inputs} | set(self.made.constants)
         for node in own(chosen.body):
             if isinstance(node, ast.Return) and node.value is not None:
+                returns += 1
                 for point, name in names_in(node.value, ""):
                     if name not in bound:
-                        out.setdefault(point, set()).add(name)
-        return {point: names for point, names in out.items() if len(names) == 1}
+                        out.setdefault(point, []).append(name)
+        return {
+            point: set(names)
+            for point, names in out.items()
+            if len(names) == returns and len(set(names)) == 1
+        }
 
     # -- the judgement ----------------------------------------------------------------------------
 
@@ -276,15 +285,10 @@ class Judge:
 
     def selector_inputs(self, module: Any) -> set[str]:
         """The arguments that a selector takes."""
-        found = getattr(self, "_inputs", None)
-        if found is None:
-            import inspect
-
-            found = set(inspect.signature(module.select_unpinned).parameters)
-        return found
+        return set(inspect.signature(module.select_unpinned).parameters)
 
     def illegal(self, pins: list[Any], row: tuple[Any, ...], module: Any) -> None:
-        """A tuple not called legal: the selector refuses it; some guard fails, if all is seen."""
+        """A tuple that is not called legal: the selector refuses it, and some guard fails."""
         if module is not None:
             tuple_ = {**{p["name"]: v for p, v in zip(pins, row, strict=False)}}
             tuple_ |= self.setting(pins, row)
@@ -378,6 +382,8 @@ def at_point(points: Mapping[str, Any], name: str, others: list[str]) -> Any:
     """A point's value; one that holds a tuple is put together."""
     if name in points or any(n.startswith(name + "[") for n in others if n != name):
         return points.get(name)
+    if name == "result" and len(others) == 1:
+        return tuple(points.values())
     return tuple(v for k, v in points.items() if k.startswith(name + "["))
 
 

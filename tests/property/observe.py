@@ -345,7 +345,7 @@ class _Function:
             base = f"{self.name}.{value.id}"
             value = _wrapped("__field__", base, depth, value)
         if self.module.kinds.get(f"{self.name}.return") == "return":
-            value = _wrapped("__at__", f"{self.name}.return", depth, value)
+            value = _wrapped("__at__", f"{self.name}.return", 0, value)
         s.value = value
 
     def loop(self, s: ast.For | ast.While, depth: int) -> list[ast.stmt]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.property.expressions import SCALARS, Expressions, Scope
+from tests.property.observe import FAULTS
 
 PRELUDE: Final = """\
 from __future__ import annotations
@@ -533,12 +534,10 @@ class Writer:
             else ("int",)
         )
         names = [n for n, t in scope.items() if t == kind and n not in PARAMETERS]
-        if names and self.rng.random() < 0.5:
+        if names and self.rng.random() < 0.6:
             return self.rng.choice(names)
         if self.narrow and kind in ("int", "opt", "float"):
-            return (
-                f"clamp({self.x.of('int', scope, 1)}{self.rng.choice(['', ', high=3', ', 2, 4'])})"
-            )
+            return f"clamp({self.x.of('int', scope, self.rng.choice((1, 2)))}{self.rng.choice(['', ', high=3', ', 2, 4'])})"
         return self.x.of(kind, scope, 1)
 
     def result(self, scope: Scope) -> str:
@@ -683,7 +682,7 @@ def promised(made: Made) -> Made:
                 given[i.name] = names["Mode"][given[i.name].removeprefix("Mode.")]
         try:
             names["choose"](**given, **made.constants)
-        except Exception:  # noqa: BLE001  # whatever the program raises
+        except FAULTS:
             failing.append(row)
     if not failing or len(failing) * 2 > len(rows):
         return made
@@ -702,7 +701,16 @@ def promised(made: Made) -> Made:
                 f"not ({' or '.join(sorted(texts))})",
             ]
             return dataclasses.replace(made, facts={**made.facts, "selection": selection})
-    return made
+    if len(failing) > 6 or any(i.type in ("mode", "float") for i in made.inputs):
+        return made
+    texts = []
+    for row in failing:
+        pairs = zip(made.inputs, row, strict=True)
+        parts = [f"{i.name} is None" if v is None else f"{i.name} == {v!r}" for i, v in pairs]
+        texts.append(f"not ({' and '.join(parts)})")
+    selection = dict(made.facts["selection"])
+    selection["assume"] = [*selection.get("assume", []), *texts]
+    return dataclasses.replace(made, facts={**made.facts, "selection": selection})
 
 
 __all__ = ["PRELUDE", "SCALARS", "Input", "Made", "program"]

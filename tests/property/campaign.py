@@ -1,0 +1,108 @@
+"""Many random programs in one go, with a count of what they reached.
+
+    python -m tests.property.campaign --count 10000 --seed 1 --native 50
+
+Each program is checked by `agreement` and by `judged`. A difference is printed with the seed that
+makes its program again; the last lines say what was compared and which kinds were reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from pathlib import Path
+
+from selc.diag.diagnostic import Refused
+from selc.ir.op import Op, TooWide
+from tests import adapters
+from tests.property.agreement import Agreement, Disagreement
+from tests.property.coverage import Reached
+from tests.property.judged import Judge, Unjudged
+from tests.property.programs import Made, program
+
+
+def one(made: Made, seed: int, native: bool, counts: Counter[str], reached: Reached) -> None:
+    """One program by every way.
+
+    Raises:
+        Disagreement: two ways differ.
+    """
+    with tempfile.TemporaryDirectory(prefix="program-") as name:
+        folder = Path(name)
+        case, facts = folder / "case.py", folder / "facts.yaml"
+        case.write_text(made.text, encoding="utf-8")
+        facts.write_text(made.facts_text, encoding="utf-8")
+        try:
+            lowered = adapters.lower(case, [facts])
+        except Refused as refused:
+            counts[f"refused {refused.diagnostics[0].code}"] += 1
+            return
+        agreement = Agreement(made, lowered, random.Random(seed))
+        try:
+            agreement.interpreters()
+            agreement.overwrites(6)
+            agreement.selectors(folder, native)
+        except TooWide:
+            counts["too wide"] += 1
+            return
+        except adapters.Missing:
+            counts["no native form"] += 1
+        report = agreement.report
+        counts["agreed"] += 1
+        counts.update(calls=report.calls, returned=report.returned, overwritten=report.overwritten)
+        counts.update({f"emitted {k}": v for k, v in report.counts.items()})
+        reached.program(made.text, lowered)
+        judge = Judge(made, random.Random(seed), folder, native)
+        try:
+            if not judge.compile():
+                counts[f"refused {judge.reason.split()[0]}"] += 1
+                return
+            judge.judge()
+        except Unjudged:
+            counts["not judged"] += 1
+            return
+        counts["judged"] += 1
+        pins = sum(not p["free"] for p in judge.answer["pins"])
+        counts[f"with {pins} pins" if pins else "without pins"] += 1
+        counts.update(
+            {f"{k} calls" if k == "legal" else f"tuples {k}": v for k, v in judge.counts.items()}
+        )
+
+
+def main() -> None:
+    """Run programs and print a summary."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--native", type=int, default=0, help="build C for every Nth program")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", SyntaxWarning)
+    counts: Counter[str] = Counter()
+    reached = Reached()
+    for seed in range(options.seed, options.seed + options.count):
+        made = program(random.Random(seed))
+        try:
+            compile(made.text, "case.py", "exec")
+        except SyntaxError:
+            counts["no program"] += 1
+            continue
+        native = bool(options.native) and seed % options.native == 0
+        try:
+            one(made, seed, native, counts, reached)
+        except Disagreement as difference:
+            counts["DIFFERENT"] += 1
+            print(f"seed {seed}: {difference}", flush=True)
+        except Exception:  # noqa: BLE001  # the others shall run
+            counts["CRASHED"] += 1
+            print(f"seed {seed}: {traceback.format_exc(limit=-4)}", flush=True)
+    for what, number in sorted(counts.items()):
+        print(f"{number:9,} {what}")
+    print(reached.text({o.value for o in Op}))
+
+
+if __name__ == "__main__":
+    main()
