@@ -9,6 +9,7 @@ from selc.frontend import (
     access,
     bodies,
     builtins_,
+    caching,
     enums,
     expr,
     iteration,
@@ -392,9 +393,9 @@ def inline(
         instance, func.module, layout, cx.new_scope(func.scope, local), func.scope, 0, cls=func.cls
     )
     _bind(cx, st, e, func, frame, args, kwargs)
+    known = caching.before(st) if func.cached else None
     value = bodies.run_function(cx, st, frame, func.node)
-    if func.cached:
-        bodies.share(cx, st, value, "a cached result is shared between calls")
+    caching.settle(cx, st, e, func, value, known)
     return value
 
 

@@ -449,3 +449,45 @@ def test_launched_choices_are_judged_on_the_real_batch(
     assert [p.name for p in decided.program.points if p.sites] == ["run.algo", "run.lanes"]
     assert [p.name for p in decided.residual.pins] == ["choose.L9C8-13", "choose.fits"]
     assert sorted(decided.legality.relation or ()) == legal
+
+
+CACHED = """
+from functools import cache
+import lib
+
+SEEN = {}
+
+@cache
+def made(coarse):
+    return lib.build(coarse=coarse)
+
+@cache
+def noted(coarse):
+    global COUNT
+    COUNT = coarse
+    return coarse
+
+COUNT = 0
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def choose(x):\n    made(1)\n    return made(1 if x.shape[0] < 9 else 4)(x)\n",
+        "def choose(x):\n    return noted(1 if x.shape[0] < 9 else 4) + COUNT\n",
+    ],
+)
+def test_what_a_cached_function_does_besides_returning_is_refused(
+    tmp_path: Path, body: str
+) -> None:
+    message = refused(tmp_path, CACHED + body)
+    assert message.startswith("SEL906")
+    assert "is cached" in message
+
+
+def test_a_cached_call_may_be_the_kernel(tmp_path: Path) -> None:
+    body = CACHED + "def choose(x):\n    return made(1 if x.shape[0] < 9 else 4)(x)\n"
+    lifted = program(tmp_path, body, FACTS + "functions: {made: opaque}\n")
+    assert points(lifted, m=3)["made.coarse"] == 1
+    assert points(lifted, m=9)["made.coarse"] == 4
