@@ -10,6 +10,7 @@ from selc.frontend import (
     bodies,
     builtins_,
     caching,
+    classes,
     enums,
     expr,
     iteration,
@@ -229,7 +230,7 @@ def invoke(  # noqa: C901  # one case per kind
         case Ref():
             obj = cx.obj(st, callee, e)
             if isinstance(obj, InstObj) and obj.cls is not None:
-                method = reading.class_member(cx, st, obj.cls, "__call__")
+                method = classes.called(cx, st, obj.cls, e)
                 if isinstance(method, Func):
                     return inline(cx, st, e, method, (callee, *args), kwargs)
         case Opaque() if isinstance(e, ast.Call):

@@ -55,6 +55,20 @@ def _has(chain: list[Cls], cls: Cls) -> bool:
     return any(c.node is cls.node for c in chain)
 
 
+def called(cx: Lowering, st: State, cls: Cls, e: ast.AST) -> V | None:
+    """What calling an object of a class runs: its `__call__`, of a torch module its `forward`."""
+    found = reading.class_member(cx, st, cls, "__call__")
+    order, _ = linear(cx, cls, e)
+    if found is not None or not any(_module(b) for c in order for b in bases(cx, c)):
+        return found
+    cx.assumptions.append(f"`{cls.qualname}` has no hooks: calling it runs its `forward`")
+    return reading.class_member(cx, st, cls, "forward")
+
+
+def _module(base: V) -> bool:
+    return getattr(base, "name", "") in ("torch.nn.Module", "torch.nn.modules.module.Module")
+
+
 def call(cx: Lowering, st: State, e: ast.Call) -> V:
     """`super()` in a method."""
     scope = cx.frame.scope

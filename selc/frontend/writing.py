@@ -23,6 +23,7 @@ from selc.frontend.values import (
     InstObj,
     ListObj,
     Ref,
+    Tup,
     V,
 )
 from selc.ir.graph import Node
@@ -62,6 +63,10 @@ def _set_item(
         return
     if not isinstance(obj, DictObj):
         cx.refuse(target, "SEL901", "assigning into an object is not supported")
+    if _incomparable(cx, st, index):
+        why = obj.unknown or snippet(target.value)
+        cx.replace(st, container, DictObj({}, why, obj.frozen), target)
+        return
     key = access.key_or_node(cx, st, index, target, obj)
     if isinstance(key, Node):
         if not obj.unknown:
@@ -79,6 +84,16 @@ def _set_item(
     entries = dict(obj.entries)
     entries[key[0]] = Entry(cx.true, value)
     cx.replace(st, container, DictObj(entries, obj.unknown, obj.frozen, obj.memo), target)
+
+
+def _incomparable(cx: Lowering, st: State, index: V) -> bool:
+    """Whether a key holds a device: any key may be equal to it, so the dict is not known then."""
+    if isinstance(index, Tup):
+        return any(_incomparable(cx, st, v) for v in index.items)
+    if not isinstance(index, Ref) or tensors.is_tensor(cx, st, index):
+        return False
+    obj = cx.heap.get(st, index)
+    return isinstance(obj, InstObj) and obj.name == tensors.DEVICE
 
 
 def memoize(
