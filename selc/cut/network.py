@@ -106,14 +106,17 @@ def network(
     sinks: Sequence[Node],
     known: Proved | None,
     still: frozenset[int],
+    ties: Mapping[int, Sequence[Node]] | None = None,
 ) -> Network:
     """The flows from the batch into some nodes.
 
     `known` leaves out what is proved not to flow (None: nothing is proved). `still` are ids of
-    nodes that the batch does not move whatever the structure says: those of pinned sites.
+    nodes that the batch does not move whatever the structure says: those of pinned sites. `ties`
+    are flows that pins add: a pinned class makes each of its fields depend on all of them.
     """
     graph = program.graph
-    cone = graph.cone(sinks)
+    ties = ties or {}
+    cone = graph.cone([*sinks, *(n for nodes in ties.values() for n in nodes)])
     inside = {n.id for n in cone}
     vertex = _vertices(program, inside)
     out = Network(vertex)
@@ -125,8 +128,14 @@ def network(
         standing = {vertex[i] for i in here}
         if len(standing) == 1 and pinnable(site) and members[min(standing)] == here:
             out.sites.setdefault(standing.pop(), []).append(site)
-    for node in cone:
-        _connect(program, node, out, known, still)
+    before = -1
+    while before != len(out.edges):  # ties may point backwards
+        before = len(out.edges)
+        out.sources.clear()
+        for node in cone:
+            _connect(program, node, out, known, still, ties.get(node.id, ()))
+        if not ties:
+            break
     out.sinks = sorted({vertex[n.id] for n in sinks if out.flows[n.id]})
     out.trimmed()
     return out
@@ -158,7 +167,12 @@ def _vertices(program: Program, inside: set[int]) -> dict[int, int]:
 
 
 def _connect(
-    program: Program, node: Node, out: Network, known: Proved | None, still: frozenset[int]
+    program: Program,
+    node: Node,
+    out: Network,
+    known: Proved | None,
+    still: frozenset[int],
+    tied: Sequence[Node],
 ) -> None:
     """Add the edges into a node from whatever moves it."""
     graph = program.graph
@@ -175,8 +189,8 @@ def _connect(
             out.flows[node.id] = 0
         return
     feeding = list(node.args) if known is None else _feeding(node, known)
-    for a in feeding:
-        if out.flows[a.id]:
+    for a in (*feeding, *tied):
+        if out.flows.get(a.id):
             flows |= out.flows[a.id]
             u, v = out.vertex[a.id], out.vertex[node.id]
             if u != v:

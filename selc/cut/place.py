@@ -128,11 +128,25 @@ class _Search:
         still = frozenset(m.node.id for p in now.pins.values() for m in p.site.marks)
         known = proved(now.left.graph, now.left.images, self.program.scope)
         for knowledge in (known, None):
-            net = network(self.program, now.leaking, knowledge, still)
+            net = network(self.program, now.leaking, knowledge, still, self.ties(now.pins))
             found = self.solve(net, known, first)
             if found:
                 return found
         return []
+
+    def ties(self, pins: Mapping[str, Pin]) -> dict[int, list[Node]]:
+        """What each field of a pinned class reads besides: all fields, and what must be given."""
+        program = self.program
+        out: dict[int, list[Node]] = {}
+        for cls in program.classes:
+            if cls.name in pins:
+                fields = [program.point(f) for f in cls.fields]
+                read = [p.node.args[0] for p in fields]
+                read += [program.point(n).node for n, _ in cls.given]
+                ends = [p.node.id for p in fields]
+                ends += [m.node.id for p in fields for s in p.sites for m in program.sites[s].marks]
+                out.update(dict.fromkeys(ends, read))
+        return out
 
     def solve(self, net: Network, known: Proved | None, first: bool) -> list[Pin]:
         """The pins of one minimum cut; [] if there is none."""
@@ -159,6 +173,8 @@ class _Search:
         for v in sorted(net.sites):
             best: tuple[int, str, Pin] | None = None
             for site in net.sites[v]:
+                if site.kind == "class" and known is None:
+                    continue  # pinning a class adds flows: structure alone does not speak for it
                 pin = self.single(site) if first else self.free(site)
                 if pin is None:
                     if self.market.refusal(site) or not (

@@ -112,6 +112,11 @@ def points_json(decided: Decided) -> list[dict[str, Any]]:
         }
         if not found.decided:
             entry["decided"] = False
+        for cls in decided.program.classes:
+            if point.name == cls.name:
+                entry["fields"] = list(cls.fields)
+            elif point.name in cls.fields:
+                entry["class"] = cls.name
         out.append(entry)
     return out
 

@@ -12,6 +12,7 @@ from selc.ir.value import to_json
 
 if TYPE_CHECKING:
     from selc.driver.pipeline import Decided, Plan
+    from selc.ir.bitclass import BitClass
     from selc.ir.program import SequenceInput
 
 SOLVERS: Final = ("z3-solver", "networkx", "libcst")
@@ -101,7 +102,14 @@ def manifest(decided: Decided, answer: Mapping[str, Any], plan: Plan) -> dict[st
     out["factors"] = [
         {"parameters": list(f.parameters), "rows": _plain(f.rows)} for f in legality.factors
     ]
+    out["witnesses"] = {
+        pin.name: [_plain(pin.candidates.witness.get(i)) for i in range(len(listed))]
+        for pin in decided.residual.pins
+        if not pin.free and (listed := pin.candidates.values) is not None
+    }
     out["thresholds"] = _plain(sides)
+    if program.classes:
+        out["classes"] = [_class(c) for c in program.classes]
     out["versions"] = versions()
     out["sources"] = {
         path: said
@@ -111,6 +119,21 @@ def manifest(decided: Decided, answer: Mapping[str, Any], plan: Plan) -> dict[st
     out["facts"] = _plain(program.facts)
     out["plan"] = plan_json(plan)
     return out
+
+
+def _class(cls: BitClass) -> dict[str, Any]:
+    bound = {k: v for k, v in cls.bound.items() if k not in ("classes", "file")}
+    said = {e["name"]: e for e in cls.bound["classes"]}  # type: ignore[attr-defined]  # a list
+    return {
+        "name": cls.name,
+        "fields": list(cls.fields),
+        "given": {k: to_json(v) for k, v in cls.given},
+        **_plain(bound),
+        "classes": [
+            {**_plain(said[name]), "members": [to_json(m) for n, m in cls.members if n == name]}
+            for name in cls.names
+        ],
+    }
 
 
 def _plain(value: object) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from selc.driver.arguments import arguments
@@ -26,15 +27,22 @@ if TYPE_CHECKING:
 def specification(
     decided: Decided, manifest: Mapping[str, Any], texts: Mapping[str, str]
 ) -> SelectorSpec:
-    """What the code generator needs; `texts` are further files to write, by name."""
+    """What the code generator needs; `texts` are further files to write, by name.
+
+    Bit classes are no fields of the record that is emitted: the source does not return them.
+    """
     from selc import __version__
     from selc.codegen.spec import KnobSpec, SelectorSpec
 
     program, inputs = decided.program, decided.program.graph.inputs
+    virtual = program.virtual
     verdicts = {v.index: v.evidence for v in decided.legality.guards}
     return SelectorSpec(
-        program=program,
-        residual=decided.residual,
+        program=replace(program, points=[p for p in program.points if p.name not in virtual]),
+        residual=replace(
+            decided.residual,
+            points=[(p, n) for p, n in decided.residual.points if p.name not in virtual],
+        ),
         arguments=tuple(_argument(each) for each in arguments(program)),
         pins=tuple(_pin(decided, pin) for pin in pins_in_order(decided)),
         knobs=tuple(
@@ -76,7 +84,7 @@ def _pin(decided: Decided, pin: Pin) -> PinSpec:
         default=start,
         free=pin.free,
         location=pin.site.span,
-        fixes=tuple(fixed_points(decided, pin)),
+        fixes=tuple([n for n in fixed_points(decided, pin) if n not in decided.program.virtual]),
     )
 
 

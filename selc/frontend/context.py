@@ -124,6 +124,7 @@ class Lowering:
         self.lambda_count = 0
         self.unknowns: dict[str, list[tuple[int, ...]]] = {}  # unknown call -> arguments of each
         self.launch_roles: dict[str, str] = {}  # recorded choice -> role
+        self.class_values: dict[str, AbsVal] = {}  # point -> what a bit class may make of it
         self.closures: dict[
             int, dict[str, V]
         ] = {}  # scopes that functions made at module level close over
@@ -239,6 +240,9 @@ class Lowering:
                     value = value if preset is None else join(value, preset)
                     offered = self.offered(key)
                     value = join(value, of_values(offered)) if offered else value
+                elif n.op is Op.MARK and isinstance(n.attr, tuple) and n.attr[0] == "result":
+                    wider = self.class_values.get(str(n.attr[1]))
+                    value = value if wider is None else join(value, wider)
             self._abs.append(value)
         return self._abs[node.id]
 

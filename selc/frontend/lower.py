@@ -20,6 +20,7 @@ from selc.diag.span import Span
 from selc.diag.suggest import did_you_mean
 from selc.frontend import (
     bind,
+    bitclasses,
     bodies,
     dsl,
     expr,
@@ -29,6 +30,7 @@ from selc.frontend import (
     points,
     reading,
     sequences,
+    unread,
 )
 from selc.frontend.context import Frame, Lowering, span_of
 from selc.frontend.facts import Expr, Facts
@@ -137,6 +139,7 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     def resolve(e: ast.expr) -> V:
         return expr.lower(cx, State(cx.true), e)
 
+    classes = bitclasses.wanted(cx, list(flat))
     roles = points.roles(cx, list(flat), points.annotated_roles(cx, st, node.returns, resolve))
     _facts_guards(cx, st, bound, value, flat, node)
     sequences.relate(cx)
@@ -168,7 +171,9 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     program.assumptions.extend(dict.fromkeys(cx.assumptions))
     if program.scope == "request":
         program.assumptions.append("each choice is applied to one request (scope: request)")
-    return program, _wider(cx, listed, sites, naming)
+    wider = _wider(cx, list(listed), sites, naming)
+    bitclasses.attach(cx, program, classes)
+    return program, wider
 
 
 def _choices(
@@ -444,6 +449,8 @@ def _wider(
 def _made(cx: Lowering, point: Point) -> AbsVal:
     """What a point can be; a launch that is not made is null there, and overwrites nothing."""
     found = cx.abs(point.node)
+    if point.name in cx.class_values:
+        found = join(found, cx.class_values[point.name])
     if point.name not in cx.launch_roles:
         return found
     values = None if found.values is None else tuple(v for v in found.values if v is not None)
@@ -512,42 +519,7 @@ def _discharge(cx: Lowering) -> None:
 
 def _report_unread(cx: Lowering, node: ast.FunctionDef) -> None:
     """A fact that nobody reads is a mistake, unless it comes from a shared layer."""
-    sections: dict[str, Sequence[str]] = {
-        "facts": list(cx.facts.facts),
-        "inputs": list(cx.facts.inputs),
-        "tables": list(cx.facts.tables),
-        "knobs": list(cx.facts.knobs),
-        "env": list(cx.facts.env),
-        "functions": list(cx.facts.functions),
-        "globals": list(cx.facts.globals),
-    }
-    parameters = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-    for section, keys in sections.items():
-        for key in keys:
-            path = f"{section}.{key}"
-            if path in cx.read or any(r.startswith(path + ".") for r in cx.read):
-                continue
-            span = cx.facts.spans.get(path) or next(
-                (s for p, s in cx.facts.spans.items() if p.startswith(path + ".")), None
-            )
-            if (
-                span is None
-                or span.path in cx.facts.layer_paths
-                or section in ("env", "functions", "globals")
-            ):
-                continue
-            if section == "knobs" and key in cx.facts.inputs:
-                continue
-            cx.sink.add(
-                Diagnostic(
-                    "SEL913",
-                    f"`{key}` is neither a parameter nor read",
-                    span,
-                    help=did_you_mean(key, parameters)
-                    or "remove it, or check its spelling; the parameters are: "
-                    f"{', '.join(parameters)}",
-                )
-            )
+    unread.report(cx, node)
     if cx.sink.has_errors:
         raise Refused
 

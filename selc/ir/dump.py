@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from selc.diag.span import NOWHERE, Span
+from selc.ir.bitclass import BitClass
 from selc.ir.domain import Domain, Input
 from selc.ir.graph import Graph, Node
 from selc.ir.literal import format_name, format_value
@@ -42,7 +43,8 @@ def dump_program(program: Program, everything: bool = False) -> str:
     text = "\n".join(lines) + "\n" + dump(program.graph, roots)
     text += _section("points", (_point(p, p.node) for p in program.points))
     text += _section("guards", (_guard(k, g) for k, g in enumerate(program.guards)))
-    return text + _section("sites", (line for s in program.sites.values() for line in _site(s)))
+    text += _section("sites", (line for s in program.sites.values() for line in _site(s)))
+    return text + _section("classes", (line for c in program.classes for line in _class(c)))
 
 
 def dump_residual(residual: Residual, everything: bool = False) -> str:
@@ -156,6 +158,14 @@ def _site(site: Site) -> Iterator[str]:
     yield f"{format_name(site.name)}: {site.kind}{_where(site.span)}"
     for mark in site.marks:
         yield f"  {mark.node} if {mark.path} after {mark.guards_before}"
+
+
+def _class(cls: BitClass) -> Iterator[str]:
+    yield f"{format_name(cls.name)}: {', '.join(format_name(f) for f in cls.fields)}"
+    for name, value in cls.given:
+        yield f"  & {format_name(name)} = {format_value(value)}"
+    for name, member in cls.members:
+        yield f"  {format_name(name)} = {format_value(member)}"
 
 
 def _pin(pin: Pin) -> Iterator[str]:

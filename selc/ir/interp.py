@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from selc.ir.bitclass import BitClass, may_lack
 from selc.ir.graph import Graph, Node
 from selc.ir.op import FAULTS, MAX_BITS, STRING_METHODS, Op, TooWide
 from selc.ir.program import Guard, Program
-from selc.ir.value import UNDEF, Value
+from selc.ir.value import UNDEF, Value, same
 
 
 class _Wide:
@@ -61,20 +62,101 @@ def run_program(
     """Run a program with the values of some sites, by name, overwritten.
 
     The guards are judged in program order; the first that fails stops the program, as the exception
-    would. A knob that `inputs` leaves out takes its initial setting.
+    would. A knob that `inputs` leaves out takes its initial setting. A bit class that is
+    overwritten overwrites its fields: with what the program chooses without that if it is in the
+    class, else with the first member under which every guard holds, else with the first.
 
     Raises:
         KeyError: no such site, or an input has no value.
     """
-    replaced: dict[int, Value] = {}
-    for name, value in (overwrites or {}).items():
-        for mark in program.sites[name].marks:
-            replaced[mark.node.id] = value
+    chosen = overwrites or {}
+    fields: dict[str, Value] = {}
+    for cls in program.classes:
+        if cls.name in chosen:
+            fields.update(_fields_of(program, inputs, chosen, cls))
+    return _run(program, inputs, chosen, fields)
+
+
+def _fields_of(
+    program: Program, inputs: Mapping[str, Value], overwrites: Mapping[str, Value], cls: BitClass
+) -> dict[str, Value]:
+    """What a class that is overwritten makes of its fields."""
+    wanted = overwrites[cls.name]
+    others = {k: v for k, v in overwrites.items() if k != cls.name}
+    own = run_program(program, inputs, others)
+    if own.returned:
+        values = [own.points[f] for f in cls.fields]
+        if same(cls.of(values, [own.points[n] for n, _ in cls.given]), wanted):
+            return dict(zip(cls.fields, values, strict=True))
+    base: dict[str, Value] = {}
+    for other in program.classes:
+        if other.name in others:
+            base.update(_fields_of(program, inputs, others, other))
+    lacking = [may_lack(*_tree(program, f)) for f in cls.fields]
+    tried = [
+        dict(zip(cls.fields, member, strict=True))
+        for member in cls.in_class(wanted)
+        if not any(v is None and lack for v, lack in zip(member, lacking, strict=True))
+    ]
+    for values_of in tried:
+        if _run(program, inputs, others, {**base, **values_of}).returned:
+            return values_of
+    return tried[0] if tried else {}
+
+
+def _tree(program: Program, field: str) -> tuple[Node, frozenset[int]]:
+    """What a field is chosen from, and the nodes of its sites."""
+    point = program.point(field)
+    marks = frozenset(m.node.id for s in point.sites for m in program.sites[s].marks)
+    return point.node.args[0], marks
+
+
+def _final(program: Program, field: str, value: Value, values: Mapping[int, Any]) -> Any:
+    """A field whose sites, or the expression that it is, are overwritten: null where not made."""
+    node, marks = _tree(program, field)
+    lack = may_lack(node, marks)
+    while node.op is Op.SELECT and node.id not in marks:
+        cond = values[node.args[0].id]
+        if cond is UNDEF or cond is _WIDE:
+            return cond
+        node = node.args[1] if cond else node.args[2]
+    if node.id in marks or (lack and value is None):
+        return values[node.id]
+    return None if lack and node.is_const and node.attr is None else value
+
+
+def _replaced(
+    program: Program, overwrites: Mapping[str, Value], fields: Mapping[str, Value]
+) -> dict[int, Value]:
+    """The nodes that are overwritten; a site that is pinned itself keeps its pin."""
+    out: dict[int, Value] = {}
+    for name, value in fields.items():
+        tree, marks = _tree(program, name)
+        if value is not None or not may_lack(tree, marks):
+            out.update(dict.fromkeys(marks, value))
+    for name, value in overwrites.items():
+        out.update(dict.fromkeys([m.node.id for m in program.sites[name].marks], value))
+    return out
+
+
+def _run(
+    program: Program,
+    inputs: Mapping[str, Value],
+    overwrites: Mapping[str, Value],
+    fields: Mapping[str, Value],
+) -> Result:
+    replaced = _replaced(program, overwrites, fields)
     settings = {k: v for k, v in program.settings.items() if k in program.graph.inputs}
     roots = [p.node for p in program.points]
     roots += [n for g in program.guards for n in (g.path, g.cond)]
     roots += [n for s in program.sites.values() for m in s.marks for n in (m.node, m.path)]
-    values = _values(program.graph, program.graph.cone(roots), {**settings, **inputs}, replaced)
+    cone = program.graph.cone(roots)
+    values = _values(program.graph, cone, {**settings, **inputs}, replaced)
+    if fields:
+        for name, value in fields.items():
+            end = program.point(name).node.id
+            replaced[end] = _final(program, name, value, values)
+        values = _values(program.graph, cone, {**settings, **inputs}, replaced)
 
     failed = None
     for index, guard in enumerate(program.guards):

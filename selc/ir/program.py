@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from selc.diag.span import Span
+from selc.ir.bitclass import BitClass
 from selc.ir.domain import Domain
 from selc.ir.graph import Graph, Node
 
@@ -30,7 +31,9 @@ class Site:
     """
 
     name: str
-    kind: str  # 'variable' | 'definition' | 'parameter' | 'field' | 'return' | 'expression'
+    kind: (
+        str  # 'variable' | 'definition' | 'parameter' | 'field' | 'return' | 'expression' | 'class'
+    )
     span: Span
     marks: list[Mark] = field(default_factory=list)
 
@@ -45,7 +48,7 @@ class Guard:
     """`path` implies `cond`. Guards stand in program order."""
 
     kind: str  # 'require' | 'assume'
-    origin: str  # 'assert' | 'raise' | 'partial' | 'facts' | 'call'
+    origin: str  # 'assert' | 'raise' | 'partial' | 'facts' | 'call' | 'class'
     text: str
     why: str
     span: Span
@@ -103,3 +106,13 @@ class Program:
     parameters: dict[str, str] = field(default_factory=dict)  # input -> source parameter path
     aux_by_default: list[str] = field(default_factory=list)
     sequences: dict[str, SequenceInput] = field(default_factory=dict)
+    classes: list[BitClass] = field(default_factory=list)
+
+    def point(self, name: str) -> Point:
+        """The point of a name."""
+        return next(p for p in self.points if p.name == name)
+
+    @property
+    def virtual(self) -> frozenset[str]:
+        """The points that the source does not return: bit classes."""
+        return frozenset(c.name for c in self.classes)

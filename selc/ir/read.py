@@ -135,7 +135,7 @@ def _node(graph: Graph, names: dict[int, Node], line: str) -> None:
     if op is None:
         raise LiteralError(f"no operation {head.group(2)!r}", head.start(2))
     reader = Reader(line, head.end())
-    args = tuple(_arguments(reader, names))
+    args = tuple(_arguments(reader, names)) if TABLE[op].arity else ()  # an input may be `v0`
     if TABLE[op].arity not in (-1, len(args)):
         raise LiteralError(f"{op.value} takes {TABLE[op].arity} arguments", head.end())
     attr: Value = None

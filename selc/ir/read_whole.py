@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from selc.diag.span import NOWHERE, Span
+from selc.ir.bitclass import BitClass
 from selc.ir.graph import Node
 from selc.ir.literal import LiteralError, Reader
 from selc.ir.program import Guard, Mark, Point, Program, Site
@@ -66,6 +67,7 @@ def read_program(text: str) -> Program:
         points=[_line(row, _point, nodes)[0] for row in sections.get("points", [])],
         guards=[_line(row, _guard, nodes) for row in sections.get("guards", [])],
         sites={site.name: site for site in sites},
+        classes=[_class(rows) for rows in _blocks(sections.get("classes", []))],
     )
     for line in text.split("\n\n", 1)[0].splitlines():
         word, _, rest = line.partition(" ")
@@ -229,6 +231,29 @@ def _site(rows: list[str], nodes: Nodes) -> Site:
     site = _line(rows[0], first, nodes)
     site.marks.extend(_line(row, mark, nodes) for row in rows[1:])
     return site
+
+
+def _class(rows: list[str]) -> BitClass:
+    def first(reader: Reader, _: Nodes) -> tuple[str, tuple[str, ...]]:
+        name = reader.name()
+        reader.expect(":")
+        fields = [reader.name()]
+        while reader.accept(","):
+            fields.append(reader.name())
+        return name, tuple(fields)
+
+    name, fields = _line(rows[0], first, {})
+    given, members = [], []
+    for row in rows[1:]:
+        text = row.strip()
+        if text.startswith("& "):
+            given.append(_line(text.removeprefix("& "), _binding, {}))
+            continue
+        of, member = _line(text, _binding, {})
+        if not isinstance(member, tuple) or len(member) != len(fields):
+            raise ReadError(f"expected one value for each field: {row}")
+        members.append((of, member))
+    return BitClass(name, fields, tuple(members), tuple(given))
 
 
 def _pin(rows: list[str]) -> Pin:

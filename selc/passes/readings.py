@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from selc.ir.bitclass import BitClass, is_class, leaves_of, may_lack
 from selc.ir.domain import Domain
 from selc.ir.graph import Graph, Node
 from selc.ir.op import Op
@@ -29,13 +30,23 @@ class Readings:
     pins: Mapping[str, Pin]
     graph: Graph
     leaves: Copies
+    partly: Partly = field(default_factory=dict)
     _pinned: Copies = field(default_factory=dict)
     _adaptive: Copies = field(default_factory=dict)
     _real: Copies = field(default_factory=dict)
 
     def pinned(self, nodes: Sequence[Node]) -> list[Node]:
         """Reading (a): every pinned site overwritten."""
-        return copy(self.program.graph, self.graph, nodes, self._pinned, self.leaves)
+        return copy(self.program.graph, self.graph, nodes, self._pinned, self.leaves, self.partly)
+
+    def returns(self) -> Node:
+        """Whether every requirement holds in reading (a)."""
+        out = self.graph.const(True)
+        for g in reversed(self.program.guards):
+            if g.kind == "require":
+                path, cond = self.pinned([g.path, g.cond])
+                out = self.graph.both(self.graph.select(path, cond, self.graph.const(True)), out)
+        return out
 
     def copy_of(self, node: Node) -> Node | None:
         """The copy of a node in reading (a), if it was made."""
@@ -89,14 +100,9 @@ class Readings:
 
         A choice that is null on some paths is a selection among marks and nulls.
         """
-        leaves: list[Node] = []
-        todo = [node]
-        while todo:
-            n = todo.pop()
-            if n.id not in marks and n.op is Op.SELECT:
-                todo.extend(n.args[1:])
-            else:
-                leaves.append(n)
+        while node.op is Op.MARK and node.id not in marks:
+            node = node.args[0]
+        leaves = leaves_of(node, marks)
         absent = [n for n in leaves if n.is_const and n.attr is None]
         if not absent or len(absent) + sum(n.id in marks for n in leaves) < len(leaves):
             return None
@@ -112,7 +118,10 @@ class Readings:
 
 def read(program: Program, pins: Mapping[str, Pin]) -> Readings:
     """Prepare the readings: one leaf per pin, one constant or fixed cone per free pin."""
-    graph = empty_like(program.graph)
+    return _read(program, pins, empty_like(program.graph))
+
+
+def _read(program: Program, pins: Mapping[str, Pin], graph: Graph) -> Readings:
     leaves: Copies = {}
     for name in sorted(pins):
         pin = pins[name]
@@ -124,7 +133,129 @@ def read(program: Program, pins: Mapping[str, Pin]) -> Readings:
             assert pin.parameter is not None
             leaf = graph.input(pin.parameter, "pin", domain_of(pin))
         leaves.update({mark.node.id: leaf for mark in pin.site.marks})
-    return Readings(program, pins, graph, leaves)
+    out = Readings(program, pins, graph, leaves)
+    classes = [c for c in program.classes if c.name in pins]
+    overwrite_fields(out, {c.name: _chosen(program, pins, c, out) for c in classes})
+    return out
+
+
+def _chosen(
+    program: Program, pins: Mapping[str, Pin], cls: BitClass, into: Readings
+) -> tuple[Node, ...]:
+    """What the fields of a pinned class are overwritten with.
+
+    The program's own choice under all other pins, if it returns one that is in the class, else the
+    first member of the class under which every guard holds.
+    """
+    graph = into.graph
+    leaf = into.leaves[program.point(cls.name).node.id]
+    own = _read(program, {n: p for n, p in pins.items() if n != cls.name}, graph)
+    values = own.pinned([program.point(f).node for f in cls.fields])
+    given = own.pinned([program.point(n).node for n, _ in cls.given])
+    inside = graph.both(own.returns(), is_class(graph, cls, values, given, leaf))
+    fallback = _representative(program, cls, pins[cls.name], leaf, own, values)
+    return tuple([graph.select(inside, v, r) for v, r in zip(values, fallback, strict=True)])
+
+
+def _representative(
+    program: Program, cls: BitClass, pin: Pin, leaf: Node, own: Readings, values: Sequence[Node]
+) -> list[Node]:
+    """The representative of the pinned class for the input; the own choice if there is none."""
+    graph = own.graph
+    lacking = [may_lack(*tree_of(program, f)) for f in cls.fields]
+    known = pin.candidates.values
+    if pin.free and pin.at is None:
+        wanted: tuple[Value, ...] = (pin.constant,)
+    else:
+        wanted = cls.names if known is None else (*known, *pin.offered)
+    out = list(values)
+    for value in wanted:
+        members = [
+            [graph.const(v) for v in member]
+            for member in cls.in_class(value)
+            if not any(v is None and lack for v, lack in zip(member, lacking, strict=True))
+        ]
+        if members:
+            first = _first_legal(program, cls, own, members)
+            test = graph.fold(Op.EQ, leaf, graph.const(value))
+            out = [graph.select(test, a, b) for a, b in zip(first, out, strict=True)]
+    return out
+
+
+def _first_legal(
+    program: Program, cls: BitClass, own: Readings, members: list[list[Node]]
+) -> list[Node]:
+    graph = own.graph
+    tried: dict[int, tuple[Node, list[Node]]] = {}
+    for member in members:
+        trial = Readings(program, own.pins, graph, dict(own.leaves), dict(own.partly))
+        overwrite_fields(trial, {cls.name: tuple(member)})
+        holds = trial.returns()
+        tried.setdefault(holds.id, (holds, member))
+    out = members[0]
+    for holds, member in reversed(tried.values()):
+        out = [graph.select(holds, a, b) for a, b in zip(member, out, strict=True)]
+    return out
+
+
+def overwrite_fields(readings: Readings, chosen: Mapping[str, Sequence[Node]]) -> None:
+    """Overwrite the sites of the fields of some classes, and the fields themselves; pins stay."""
+    program, graph = readings.program, readings.graph
+    pinned = {m.node.id for p in readings.pins.values() for m in p.site.marks}
+    fields = [
+        (f, value)
+        for cls in program.classes
+        if cls.name in chosen
+        for f, value in zip(cls.fields, chosen[cls.name], strict=True)
+    ]
+    for f, value in fields:
+        tree, marks = tree_of(program, f)
+        made = graph.negate(graph.fold(Op.IS, value, graph.const(None)))
+        for i in marks - pinned:
+            if may_lack(tree, marks):
+                readings.partly.setdefault(i, []).append((made, value))
+            else:
+                readings.leaves[i] = value
+    ends = {program.point(f).node.id: _final(readings, f, value) for f, value in fields}
+    readings.leaves.update(ends)
+
+
+def tree_of(program: Program, field: str) -> tuple[Node, frozenset[int]]:
+    """What a field of a class is chosen from, and the nodes of its sites."""
+    point = program.point(field)
+    marks = frozenset(m.node.id for s in point.sites for m in program.sites[s].marks)
+    return point.node.args[0], marks
+
+
+def _final(readings: Readings, field: str, value: Node) -> Node:
+    """What the field is then: null where it is not made, its site's value, or `value`."""
+    tree, marks = tree_of(readings.program, field)
+    graph, leaves, old = readings.graph, readings.leaves, readings.program.graph
+    lack = may_lack(tree, marks)
+    if not lack and all(leaves.get(n.id, value) is value for n in leaves_of(tree, marks)):
+        return value
+    done: Copies = {}
+
+    def real(node: Node) -> Node:
+        return copy(old, graph, [node], {}, leaves, readings.partly)[0]
+
+    def end(node: Node) -> Node:
+        if node.id in done:
+            return done[node.id]
+        if node.id in marks:
+            out = real(node)
+        elif node.op is Op.SELECT:
+            out = graph.select(real(node.args[0]), end(node.args[1]), end(node.args[2]))
+        elif lack:
+            made = graph.negate(graph.fold(Op.IS, value, graph.const(None)))
+            null = node.is_const and node.attr is None
+            out = graph.const(None) if null else graph.select(made, value, real(node))
+        else:
+            out = value
+        done[node.id] = out
+        return out
+
+    return end(tree)
 
 
 def domain_of(pin: Pin) -> Domain:
@@ -218,11 +349,10 @@ class Layout:
         a pin hides. Reading only what stands above pins, it may ask about a choice that was not
         taken; a condition without alternatives asks about the real batch alone, whatever was taken.
         """
-        if guard.origin == "partial":
-            return (
-                False,
-                False,
-            )  # an operation that is reached must not fail: it asks nothing of a choice
+        if guard.origin in ("partial", "class"):
+            # an operation that is reached must not fail, and a class has to be kept: neither asks
+            # anything of the real batch
+            return False, False
         seen: set[int] = set()
         passes = reaches = above = chooses = False
         todo = [guard.path, guard.cond]
@@ -246,6 +376,11 @@ def layout(program: Program, pins: Mapping[str, Pin]) -> Layout:
     """Find what stands above the pins, and between them and the choices."""
     graph = program.graph
     marks = {m.node.id: m.node for pin in pins.values() if not pin.free for m in pin.site.marks}
+    for cls in program.classes:
+        if cls.name in pins:
+            points = [program.point(f) for f in cls.fields]
+            sites = [program.sites[s] for p in points for s in p.sites]
+            marks.update({m.node.id: m.node for s in sites for m in s.marks})
     above = {n.id for n in graph.cone([a for m in marks.values() for a in m.args]) if not _plain(n)}
     chosen = {n.id for n in graph.cone([p.node for p in program.points if p.role != "aux"])}
     below: set[int] = set()

@@ -31,7 +31,7 @@ GRAPH = {"values": int, "inputs": int, "selection_points": int, "batch_dependent
 ARTIFACTS = {"dir": str, "module": (str, type(None)), "native": (str, type(None)),
              "header": (str, type(None)), "manifest": (str, type(None))}  # fmt: skip
 OPTIONAL: dict[str, dict[str, Any]] = {
-    "point": {"decided": bool},
+    "point": {"decided": bool, "fields": list, "class": str},
     "pin": {"proof": str, "at": dict},
     "guard": {"unseen": bool, "budget": str, "points": int},
 }

@@ -36,6 +36,7 @@ INPUT_KEYS: Final = ("kind", *DOMAIN_KEYS, "default")
 NOT_TEXT: Final = re.compile(
     r"(torch|triton\.language|tl)\.\w+|([a-z_]\w*\.)*[A-Z]\w*(\.[A-Z]\w*)+"
 )
+_MOST_VALUES: Final = 2**63 - 1
 DOMAIN_HELP: Final = "give `range: [lo, hi]`, `values: [...]`, or `length` and `element`"
 
 
@@ -213,6 +214,10 @@ def read_bounds(tree: Tree, what: str, sink: Sink) -> tuple[int, int] | None:
         return None
     if lo > hi:
         error(sink, WRONG, seq.span, f"{what} is empty: {lo} > {hi}", f"write [{hi}, {lo}]")
+        return None
+    if hi - lo >= _MOST_VALUES:
+        message = f"{what} has more than 2**63 values"
+        error(sink, WRONG, seq.span, message, "narrow it to what the deployment admits")
         return None
     return lo, hi
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from selc.diag.span import Span
 from selc.ir.value import value_key
+
+if TYPE_CHECKING:
+    from selc.frontend.facts.partition import Partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +72,16 @@ class FunctionFact:
 
 @dataclass(frozen=True, slots=True)
 class ClassesDecl:
-    """A bit class: its fields, the file with its partition, the other fields it was measured at."""
+    """A bit class: its fields, the file with its partition, the other fields it was measured at.
+
+    `partition` is None where the file could not be read.
+    """
 
     fields: tuple[str, ...]
     file: Path
     given: Mapping[str, object]
     span: Span
+    partition: Partition | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from selc.frontend.facts.files import Files
 from selc.frontend.facts.inputs import read_input, read_values
 from selc.frontend.facts.jsontable import read_json
 from selc.frontend.facts.model import ClassesDecl, Facts, InputDecl, KnobDecl
+from selc.frontend.facts.partition import read_partition
 from selc.frontend.facts.selection import DOTTED, read_selection
 from selc.frontend.facts.things import read_class, read_env, read_object, read_path, read_tensor
 from selc.frontend.facts.tree import (
@@ -157,20 +158,27 @@ class Reader:
 
     def classes(self) -> dict[str, ClassesDecl]:
         """The bit classes; a field stands in at most one, and its file has to be there."""
+        before = len(self.sink.items)
         found = self.each("classes", lambda n, e: read_class(n, e, self.sink))
         owner: dict[str, str] = {}
         for name, decl in found.items():
-            if not decl.file.is_file():
-                message = f"the file of bit class `{name}`, `{decl.file}`, does not exist"
-                place = self.section("classes").entries[name].tree
-                at = place.entries["file"].tree.span if isinstance(place, Map) else decl.span
-                error(self.sink, UNREADABLE, at, message, "check the path")
             for item in decl.fields:
                 first = owner.setdefault(item, name)
                 if first != name:
                     message = f"field `{item}` stands in the bit classes `{first}` and `{name}`"
                     error(self.sink, WRONG, decl.span, message, "keep it in one of them")
-        return found
+        if len(self.sink.items) > before:
+            return {}
+        return {name: self.partitioned(name, decl) for name, decl in found.items()}
+
+    def partitioned(self, name: str, decl: ClassesDecl) -> ClassesDecl:
+        """A bit class with what its file says, which has to be there."""
+        place = self.section("classes").entries[name].tree
+        at = place.entries["file"].tree.span if isinstance(place, Map) else decl.span
+        text = self.files.read(decl.file, f"the file of bit class `{name}`,", at)
+        if text is None:
+            return decl
+        return replace(decl, partition=read_partition(text, str(decl.file), self.sink))
 
     def resolve_conflicts(self) -> None:
         """One name is one thing; only a layer's fact gives way to what a file declares itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from selc.diag.diagnostic import Diagnostic, Sink
 from selc.diag.span import Span
@@ -137,14 +137,17 @@ def as_int(tree: Tree, what: str, sink: Sink) -> int | None:
     return None
 
 
+_PLAIN: Final = {"None": "null", "True": "true", "False": "false"}
+
+
 def named(tree: Map, what: str, sink: Sink) -> Iterator[tuple[str, Entry]]:
     """The entries of a mapping whose keys are names; other keys are errors."""
     for key, entry in tree.entries.items():
         if isinstance(key, str) and key.strip():
             yield key, entry
             continue
-        shown = "an empty name" if isinstance(key, str) else f"`{key}`"
-        hint = f'write "{key}" in quotes if that is the name' if not isinstance(key, str) else ""
+        shown = "an empty name" if isinstance(key, str) else f"`{_PLAIN.get(str(key), key)}`"
+        hint = "put it in quotes if that is the name" if not isinstance(key, str) else ""
         error(sink, WRONG, entry.key, f"{what} must be text, not {shown}", hint)
 
 

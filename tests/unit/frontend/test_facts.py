@@ -68,7 +68,12 @@ files:      {"configs/*.json": tables}
 def test_every_section(tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables/t.json").write_text('{"16": {"K": [1, 2.0, null]}, "1": {}}')
-    (tmp_path / "c.json").write_text("{}")
+    (tmp_path / "c.json").write_text(
+        '{"format": 1, "fields": ["BLOCK_SIZE_M", "num_warps"], "device": "d", "dtype": "bf16", '
+        '"kernel": "k", "versions": {"torch": "2", "triton": null}, '
+        '"classes": [{"members": [[16, 4], [32, 4]], "representative": [32, 4], '
+        '"evidence": "proved"}]}'
+    )
     facts = load(tmp_path, WHOLE)
     assert (facts.function, facts.scope, facts.family) == ("get_config", "launch", "moe")
     assert facts.returns == {"block_m": "neutral", "a.b": "aux", "*": "bits"}
@@ -124,6 +129,8 @@ def test_every_section(tmp_path: Path) -> None:
     gemm = facts.classes["gemm"]
     assert (gemm.fields, gemm.given) == (("BLOCK_SIZE_M", "num_warps"), {"split_k": 1})
     assert gemm.file == tmp_path / "c.json"
+    assert gemm.partition is not None
+    assert [(c.name, c.members) for c in gemm.partition.classes] == [("c0", ((32, 4), (16, 4)))]
     x, y = facts.tensors["x"], facts.tensors["y"]
     assert (x.shape, x.dtype, x.device, x.strides) == (
         ("num_tokens", "hidden // 2", 4),

@@ -16,6 +16,9 @@ from selc.frontend.facts import load_facts
 
 DOCS = Path(__file__).parents[3] / "docs" / "facts.md"
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```", DOCS.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+PARTITION = re.findall(
+    r"^```json\n(\{\n  \"format.*?)^```", DOCS.read_text("utf-8"), re.DOTALL | re.MULTILINE
+)
 ERRORS = re.findall(
     r"^```yaml-error\n(.*?)^```\n+```text\n(.*?)^```",
     DOCS.read_text("utf-8"),
@@ -164,7 +167,7 @@ def test_yaml_is_imported_only_to_read_a_file() -> None:
 def test_the_examples_of_the_documentation_load(tmp_path: Path, text: str) -> None:
     for name in re.findall(r"[\w./=,-]+\.json\b", text):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("{}")
+        (tmp_path / name).write_text(PARTITION[0] if "classes" in name else "{}")
     (tmp_path / "unpacked").mkdir()
     (tmp_path / "facts.yaml").write_text(text)
     sink = Sink()
