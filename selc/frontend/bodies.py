@@ -190,6 +190,10 @@ def run_module(cx: Lowering, module: ModuleSource, segments: Sequence[Segment], 
                     stmt.step(cx, st, part)
         value = st.scopes[frame.scope].get(name)
         if value is None:
+            if not cx.sink.has_errors:
+                message = f"`{name}` is not bound when the module has run"
+                hint = "define it after the `del`, or on every path"
+                cx.refuse(module.parse(segments[-1])[0], "SEL904", message, help=hint)
             raise Cascade
     finally:
         del cx.running[running:]

@@ -48,6 +48,10 @@ class ModuleFinder:
             self._by_name[qualified] = self._find(qualified)
         return self._by_name[qualified]
 
+    def texts(self) -> Iterator[str]:
+        """The texts of the modules that have been read."""
+        return (module.text for module in self._by_file.values())
+
     def split_target(self, target: str) -> tuple[ModuleSource, str | None]:
         """The module and the function that a TARGET names; a missing module is refused (SEL908)."""
         head, separator, function = target.rpartition(":")
@@ -59,7 +63,7 @@ class ModuleFinder:
             else:
                 raise _refuse(
                     "SEL907",
-                    f"the target `{target}` names no function after its colon",
+                    f"what follows the last colon of the target `{target}` is no function's name",
                     "Write `path.py:function`, `path.py:Class.method` or `package.module:name`.",
                 )
         if head.endswith(".py") or "/" in head or "\\" in head or _is_file(Path(head)):
@@ -140,8 +144,9 @@ class ModuleFinder:
         return base, ".".join(parts) or file.parent.name
 
     def _missing_module(self, qualified: str) -> Refused:
-        places = ", ".join(f"`{base}`" for base in self._bases) or "no --root"
-        message = f"the module `{qualified}` is not found under {places} or the installed packages"
+        under = ", ".join(f"`{base}`" for base in self._bases)
+        places = f"under {under} or " if under else ""
+        message = f"the module `{qualified}` is not found {places}among the installed packages"
         parent = self.find(qualified.rpartition(".")[0])
         hint = "Add the folder that contains the package with `--root DIR`."
         if parent is not None:

@@ -412,7 +412,16 @@ def absent(cx: Lowering, node: ast.Import | ast.ImportFrom, target: str) -> bool
 def imported(cx: Lowering, module: ModuleSource, name: str, e: ast.AST) -> V:
     """The value of a name that a module-level import binds."""
     target = import_target(cx, module, name)
-    return Opaque(name) if target is None else dotted(cx, target, e)
+    if target is None:
+        return Opaque(name)
+    key = f"{module.path}|{name}"
+    if key in cx.evaluating:
+        cx.refuse(e, "SEL903", f"the import of `{name}` leads back to itself")
+    cx.evaluating.add(key)
+    try:
+        return dotted(cx, target, e)
+    finally:
+        cx.evaluating.discard(key)
 
 
 def dotted(cx: Lowering, target: str, e: ast.AST) -> V:

@@ -76,9 +76,10 @@ class ModuleSource:
         """The statements of a segment as `ast` nodes; always the same objects."""
         found = self._parsed.get(segment.first_line)
         if found is None:
-            from selc.frontend.syntax import parse_statements
+            from selc.frontend.syntax import check, parse_statements
 
             found = parse_statements(segment.text, self.path, segment.first_line)
+            check(found, self.path, segment.first_line)
             self._parsed[segment.first_line] = found
         return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 
 from selc.diag.diagnostic import Refused
 from selc.frontend.syntax_tokens import Tokens, syntax_error, tokenize
@@ -48,6 +49,21 @@ def parse_statements(text: str, path: str, first_line: int = 1) -> list[ast.stmt
     if reader.i != len(tokens.text):
         raise reader.refuse(f"this syntax is not understood near {tokens.text[reader.i]!r}")
     return statements
+
+
+def check(statements: list[ast.stmt], path: str, first_line: int) -> None:
+    """Refuse what parses and is no Python all the same: a `break` without a loop, a name twice."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(ast.Module(statements, []), path, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        place = (error.lineno or first_line, (error.offset or 1) - 1)
+        raise syntax_error(path, *place, error.msg) from None
+    except (RecursionError, MemoryError):
+        message = "this statement is nested too deeply"
+        hint = "Split it into several statements."
+        raise syntax_error(path, first_line, 0, message, hint) from None
 
 
 def _too_deep(tokens: Tokens, place: int) -> Refused:

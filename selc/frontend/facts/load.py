@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from pathlib import Path
+from typing import Final
 
 from selc.diag.diagnostic import Sink
 from selc.diag.span import NOWHERE, Span
@@ -22,8 +23,15 @@ from selc.frontend.facts.tree import (
     error,
     is_null,
     named,
+    spelt,
     suggest,
 )
+
+_SPELT: Final = (
+    *("facts", "inputs", "knobs", "offer", "tables"),
+    *("functions", "globals", "objects", "tensors"),
+)
+"""Sections whose keys are written as in the source."""
 
 
 def load_facts(paths: Sequence[Path], sink: Sink) -> Facts:
@@ -76,5 +84,6 @@ def _one_file(path: Path, files: Files) -> tuple[str | None, Map | None]:
             section = as_map(entry.tree, f"`{key}`", sink)
             if section is not None:
                 section = expand(section, sink) if key == "facts" else section
+                section = spelt(section, sink) if key in _SPELT else section
                 sections[key] = Entry(entry.key, section)
     return layer, Map(sections, whole.span)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -149,6 +150,18 @@ def named(tree: Map, what: str, sink: Sink) -> Iterator[tuple[str, Entry]]:
         shown = "an empty name" if isinstance(key, str) else f"`{_PLAIN.get(str(key), key)}`"
         hint = "put it in quotes if that is the name" if not isinstance(key, str) else ""
         error(sink, WRONG, entry.key, f"{what} must be text, not {shown}", hint)
+
+
+def spelt(tree: Map, sink: Sink) -> Map:
+    """The same mapping with its names as Python reads identifiers: in normal form KC."""
+    entries: dict[Hashable, Entry] = {}
+    for key, entry in tree.entries.items():
+        name = key if not isinstance(key, str) else unicodedata.normalize("NFKC", key)
+        if name in entries:
+            message = f"`{key}` and another name here are one name to Python, `{name}`"
+            error(sink, WRONG, entry.key, message, "remove one of them")
+        entries[name] = entry
+    return Map(entries, tree.span)
 
 
 class Fields(dict[str, Entry]):
