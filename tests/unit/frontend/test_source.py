@@ -55,7 +55,7 @@ while True:
     s = lambda: 1
 match subject:
     case {"k": u, **rest} if guard: v = 1
-    case Point(x=w) | [aa, *bb] | mod.C: pass
+    case Point(x=aa, y=bb) | [aa, *bb] if w := 1: pass
     case _ as cc: pass
 call(x=1)
 u_not: dict = {}; type = 3
@@ -93,7 +93,7 @@ def test_statements_kinds_and_names() -> None:
         ("with", 41, ("f1", "f2", "k")),
         ("for", 42, ("i", "o", "r")),
         ("other", 43, ("s",)),
-        ("other", 45, ("u", "rest", "v", "w", "aa", "bb", "cc")),
+        ("other", 45, ("u", "rest", "v", "aa", "bb", "w", "cc")),
         ("expr", 49, ()),
         ("assign", 50, ("u_not", "type")),
         ("expr", 51, ("walrus",)),
