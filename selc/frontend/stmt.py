@@ -17,6 +17,7 @@ from selc.frontend import (
     library,
     methods,
     names,
+    ranging,
     targets,
 )
 from selc.frontend.context import MAX_UNROLL, Cascade, Exit, Handler, Loop, Lowering, snippet
@@ -66,15 +67,23 @@ def block(cx: Lowering, st: State, body: Sequence[ast.stmt]) -> None:
                     st.live = cx.false
 
 
+_WORDS: Final[dict[type[ast.stmt], str]] = {
+    ast.AsyncFunctionDef: "`async def`",
+    ast.AsyncFor: "`async for`",
+    ast.AsyncWith: "`async with`",
+    ast.Match: "`match`",
+    ast.TryStar: "`except*`",
+}
+
+
 def step(cx: Lowering, st: State, statement: ast.stmt) -> None:
     """Run one statement and put the marks that follow it."""
     rule = _RULES.get(type(statement))
     if rule is None:
-        what = type(statement).__name__.lower()
         cx.refuse(
             statement,
             "SEL901",
-            f"`{what}` statements are not supported here",
+            f"{_WORDS.get(type(statement), 'this statement')} is not supported here",
             help=(
                 "move the selection into a plain function, or state the value it computes in "
                 "the facts"
@@ -145,7 +154,10 @@ def _if(cx: Lowering, st: State, s: ast.If) -> None:
 
 
 def _for(cx: Lowering, st: State, s: ast.For) -> None:
-    collection = expr.lower(cx, st, s.iter)
+    collection = ranging.iterable(cx, st, s.iter)
+    if isinstance(collection, ranging.Steps):
+        _loop(cx, st, s, collection.items, collection.present)
+        return
 
     def over(state: State, value: V) -> V:
         if isinstance(value, Node) and cx.known(value) is None and cx.abs(value).values is not None:
@@ -156,7 +168,10 @@ def _for(cx: Lowering, st: State, s: ast.For) -> None:
     expr.each(cx, st, collection, over)
 
 
-def _loop(cx: Lowering, st: State, s: ast.For, items: tuple[V, ...]) -> None:
+def _loop(
+    cx: Lowering, st: State, s: ast.For, items: tuple[V, ...], present: tuple[Node, ...] = ()
+) -> None:
+    """Run the body once per item; `present` tells which iterations there are, if not all."""
     if len(items) > MAX_UNROLL:
         cx.refuse(
             s.iter, "SEL902", f"this loop has {len(items)} iterations, more than {MAX_UNROLL}"
@@ -167,9 +182,12 @@ def _loop(cx: Lowering, st: State, s: ast.For, items: tuple[V, ...]) -> None:
     with cx.under(old):
         st.live = cx.true
         loop = Loop(len(cx.conds))
+        ends: list[Exit] = []
         frame.loops.append(loop)
         try:
             for i, item in enumerate(items):
+                if present:
+                    _leave_unless(cx, st, present[i], ends)
                 if st.dead:
                     break
                 frame.iterations = f"{iterations}[{i}]"
@@ -178,8 +196,25 @@ def _loop(cx: Lowering, st: State, s: ast.For, items: tuple[V, ...]) -> None:
         finally:
             frame.loops.pop()
             frame.iterations = iterations
+        _joined(cx, st, ends)
         _finish(cx, st, loop, s.orelse)
     st.live = cx.graph.both(old, st.live)
+
+
+def _leave_unless(cx: Lowering, st: State, cond: Node, ends: list[Exit]) -> None:
+    """Leave a loop by its own end unless `cond`."""
+    known = cx.known_bool(cond)
+    if known is not True:
+        ends.append(Exit(cx.graph.both(st.live, cx.graph.negate(cond)), st.fork(cx.true), None))
+        st.live = cx.graph.both(st.live, cond) if known is None else cx.false
+
+
+def _joined(cx: Lowering, st: State, ends: list[Exit]) -> None:
+    """Go on from every end of a loop."""
+    if ends:
+        if not st.dead:
+            ends.append(Exit(st.live, st.fork(cx.true), None))
+        bodies.join(cx, st, ends)
 
 
 def _body(cx: Lowering, st: State, body: list[ast.stmt], loop: Loop) -> None:
@@ -224,9 +259,7 @@ def _while(cx: Lowering, st: State, s: ast.While) -> None:
                     break
                 if known is None:
                     unknown += 1
-                    end = st.fork(cx.true)
-                    ends.append(Exit(cx.graph.both(st.live, cx.graph.negate(cond)), end, None))
-                    st.live = cx.graph.both(st.live, cond)
+                    _leave_unless(cx, st, cond, ends)
                 if unknown > 1024:
                     break
                 _body(cx, st, s.body, loop)
@@ -242,10 +275,7 @@ def _while(cx: Lowering, st: State, s: ast.While) -> None:
         finally:
             frame.loops.pop()
             frame.iterations = iterations
-        if ends:
-            if not st.dead:
-                ends.append(Exit(st.live, st.fork(cx.true), None))
-            bodies.join(cx, st, ends)
+        _joined(cx, st, ends)
         _finish(cx, st, loop, s.orelse)
     st.live = cx.graph.both(old, st.live)
 
