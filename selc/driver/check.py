@@ -1,9 +1,7 @@
 """`selc check`: an emitted selector against what its manifest claims.
 
-Checked: digests and seal; that R is well formed and its bits points read no batch input; that the
-legal relation comes out the same when it is decided anew on R; that the tuple is in it; and, on
-sampled calls, that R agrees with G0 under the same pins. The decision procedures are those of the
-compiler: this finds damage and drift, it is no second opinion on them.
+The checks are those of `selc.check`, which uses nothing of the compiler; only `--against-source`
+compiles the source again.
 """
 
 from __future__ import annotations
@@ -12,9 +10,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from selc.check.findings import Finding
 from selc.diag.diagnostic import Diagnostic, Refused
-from selc.driver import checks
-from selc.driver.checks import Finding
 from selc.driver.options import Outcome
 from selc.driver.table import table
 
@@ -79,27 +76,15 @@ def _unreadable(message: str) -> Refused:
 
 
 def _findings(directory: Path, manifest: dict[str, Any], against: bool) -> list[Finding]:
-    from selc.ir.read import ReadError
-    from selc.ir.read_whole import read_program, read_residual
-    from selc.ir.verify import InvalidGraph, verify_program, verify_residual
+    from selc.check.examine import examine
+    from selc.check.values import Unreadable
 
-    found = checks.digests(directory, manifest)
     try:
-        residual, program = read_residual(manifest["graph"]), read_program(manifest["graph0"])
-        verify_residual(residual)
-        verify_program(program)
-    except (ReadError, InvalidGraph, TypeError, AttributeError) as error:
-        first = str(error).splitlines()[0]
-        return [*found, Finding("graphs", "failed", f"not well formed: {first}")]
-    found.append(Finding("graphs", "ok", "G0 and R read back and are well formed"))
-    found.append(checks.noninterference(residual))
-    try:
-        found.append(checks.parameters(residual, manifest))
-        if found[-1].result == "ok":
-            found += checks.legality(residual, manifest)
-            found.append(checks.agreement(program, residual))
-        if against:
-            found += checks.source(manifest)
-    except (LookupError, TypeError, AttributeError) as error:
-        found.append(Finding("manifest", "failed", f"an entry is missing or malformed: {error!r}"))
+        found = examine(manifest, directory)
+    except Unreadable as error:
+        raise _unreadable(f"{directory / 'manifest.json'}: {error}") from None
+    if against:
+        from selc.driver.against import source
+
+        found += source(manifest)
     return found

@@ -1,0 +1,189 @@
+"""G0 with its pins overwritten, made anew here, beside R: what R has to agree with.
+
+`a` is the source with pinned sites overwritten. `b` is the source with no pin and the choices of
+`a` at their own sites. `mixed` takes what stands between a pin and a choice from `a`. `real` is the
+source as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from selc.check.certificate import Domain, Guard, Mark, Pin, Text
+from selc.check.dag import TRUE, Dag
+from selc.check.values import Unreadable, key
+
+
+@dataclass
+class Readings:
+    """Both graphs of a certificate in one `Dag`, under parameters for the pins."""
+
+    g0: Text
+    r: Text
+    dag: Dag = field(default_factory=Dag)
+    real_done: dict[int, int] = field(default_factory=dict)
+    a_done: dict[int, int] = field(default_factory=dict)
+    b_done: dict[int, int] = field(default_factory=dict)
+    mixed_done: dict[int, int] = field(default_factory=dict)
+    r_done: dict[int, int] = field(default_factory=dict)
+    fixed: dict[str, int] = field(default_factory=dict)  # free pin -> the value it is given
+
+    def __post_init__(self) -> None:
+        for name, leaf in self.g0.leaves.items():
+            self.dag.leaf(name, leaf.domain)
+        for name, pin in self.r.pins.items():
+            given = self._given(name, pin)
+            self.a_done.update({m.node: given for m in self.site(name)})
+        self._choices()
+        self._between()
+
+    def site(self, name: str) -> list[Mark]:
+        """The marks of a site."""
+        if name not in self.g0.sites:
+            raise Unreadable(f"G0 has no site {name}")
+        return self.g0.sites[name]
+
+    def in_r(self, node: int) -> int:
+        """A node of R."""
+        return self.dag.copy(self.r, [node], self.r_done)[0]
+
+    def a(self, node: int) -> int:
+        """A node of G0 with the pins overwritten."""
+        return self.dag.copy(self.g0, [node], self.a_done)[0]
+
+    def b(self, node: int) -> int:
+        """A node of G0 with the choices overwritten."""
+        return self.dag.copy(self.g0, [node], self.b_done)[0]
+
+    def mixed(self, node: int) -> int:
+        """A node of G0 with the choices and what leads to them overwritten."""
+        return self.dag.copy(self.g0, [node], self.mixed_done)[0]
+
+    def real(self, node: int) -> int:
+        """A node of G0 as it is."""
+        return self.dag.copy(self.g0, [node], self.real_done)[0]
+
+    def holds(self, path: int, cond: int) -> int:
+        """Whether a guard holds, given copies of its path and its condition."""
+        dag = self.dag
+        return dag.add("select", (dag.true(path), dag.true(cond), TRUE))
+
+    def reached(self, marks: list[Mark], done: dict[int, int], leaves: Mapping[str, int]) -> int:
+        """The value of a site: that of the last mark that is reached."""
+        value = self.dag.add("fail", ())
+        for mark in marks:
+            node, path = self.dag.copy(self.g0, [mark.node, mark.path], done, leaves)
+            value = self.dag.add("select", (self.dag.true(path), node, value))
+        return value
+
+    def _given(self, name: str, pin: Pin) -> int:
+        if not pin.free:
+            leaf = self.r.leaves.get(pin.parameter or "")
+            return self.dag.leaf(pin.parameter or "", leaf.domain if leaf else axis(pin))
+        if pin.at is None:
+            return self.fixed.setdefault(name, self.dag.const(pin.constant))
+        leaves = {n: self.dag.const(v) for n, v in pin.at.items()}
+        return self.fixed.setdefault(name, self.reached(self.site(name), {}, leaves))
+
+    def _choices(self) -> None:
+        """What `b` overwrites. A choice that `a` did not make overwrites nothing."""
+        made: dict[int, list[tuple[int | None, int]]] = {}
+        for name, point in self.g0.points.items():
+            if point.role == "aux":
+                continue
+            value = self.a(point.node)
+            for site in point.sites:
+                marks = {m.node for m in self.site(site)}
+                for mark in marks:
+                    made.setdefault(mark, []).append((self._made(point.node, marks), value))
+            for number, node in self.g0.nodes.items():
+                if node.op == "mark" and key(node.attr) == key(("result", name)):
+                    made[number] = [(None, value)]
+        for mark in sorted(made, key=self.g0.position):
+            always = [value for when, value in made[mark] if when is None]
+            value = always[0] if always else self.b(self.g0.nodes[mark].args[0])
+            for when, chosen in [] if always else reversed(made[mark]):
+                assert when is not None
+                value = self.dag.add("select", (self.dag.true(when), chosen, value))
+            self.b_done[mark] = value
+
+    def _made(self, node: int, marks: set[int]) -> int | None:
+        """Whether `a` takes the choice from one of the marks; None if nothing else can be null."""
+        ends: list[int] = []
+        todo = [node]
+        while todo:
+            n = todo.pop()
+            op, args, _ = self.g0.nodes[n]
+            if n not in marks and op == "select":
+                todo.extend(args[1:])
+            else:
+                ends.append(n)
+        nulls = [
+            n for n in ends if self.g0.nodes[n][0] == "const" and self.g0.nodes[n].attr is None
+        ]
+        if not nulls or any(n not in marks and n not in nulls for n in ends):
+            return None
+        return self._taken(node, marks)
+
+    def _taken(self, node: int, marks: set[int]) -> int:
+        op, args, _ = self.g0.nodes[node]
+        if node in marks or op != "select":
+            return self.dag.const(node in marks)
+        then, other = (self._taken(a, marks) for a in args[1:])
+        return self.dag.add("select", (self.a(args[0]), then, other))
+
+    def _between(self) -> None:
+        """What `mixed` overwrites: the choices, and what lies below a pin and above a choice."""
+        nodes = self.g0.nodes
+        self.pinned = {
+            m.node for name, pin in self.r.pins.items() if not pin.free for m in self.site(name)
+        }
+        chosen = set(self.g0.cone([p.node for p in self.g0.points.values() if p.role != "aux"]))
+        below: set[int] = set()
+        for n, node in nodes.items():
+            if any(a in self.pinned or a in below for a in node.args):
+                below.add(n)
+        self.between = below & chosen
+        self.mixed_done = dict(self.b_done)
+        for n in self.between:
+            self.mixed_done[n] = self.a(n)
+        parents = [a for n in self.pinned for a in nodes[n].args]
+        self.above = {n for n in self.g0.cone(parents) if not self._plain(n)}
+
+    def _plain(self, n: int) -> bool:
+        node = self.g0.nodes[n]
+        while node.op == "mark":
+            node = self.g0.nodes[node.args[0]]
+        return node.op in ("input", "const", "fail")
+
+    def needs_mixed(self, guard: Guard) -> bool:
+        """Whether both plain readings may hide what a guard asks.
+
+        So if it reads a value between a pin and a choice, and by another way a value above a pin.
+        A partial operation asks nothing of a choice.
+        """
+        if guard.origin == "partial":
+            return False
+        passes = hides = False
+        seen: set[int] = set()
+        todo = list(guard.nodes.values())
+        while todo:
+            n = todo.pop()
+            if n in seen:
+                continue
+            seen.add(n)
+            if n in self.between:
+                passes = True
+                continue
+            hides = hides or n in self.pinned or n in self.above
+            todo.extend(self.g0.nodes[n].args)
+        return passes and hides
+
+
+def axis(pin: Pin) -> Domain:
+    """What a parameter ranges over: candidates, then offers."""
+    if isinstance(pin.candidates, range) and not pin.offered:
+        return pin.candidates
+    kept = {key(v): v for v in (*pin.candidates, *pin.offered)}
+    return tuple(kept.values())

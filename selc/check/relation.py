@@ -1,0 +1,284 @@
+"""The relation of legal assignments: its factors, what they join to, and that guards agree.
+
+Every assignment that the relation allows keeps every guard true on the whole domain, and every one
+that it refuses breaks some guard at some admitted call.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from selc.check.dag import TRUE
+from selc.check.decide import Judge
+from selc.check.findings import Finding, shown, summed
+from selc.check.grid import at
+from selc.check.readings import Readings
+from selc.check.values import Unreadable, frozen, plain
+
+MOST: Final = 200_000
+"""Assignments of one group of parameters that are gone through one by one."""
+
+Row = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Parameters that factors tie together, and the rows (positions on their axes) allowed."""
+
+    names: tuple[str, ...]
+    rows: frozenset[Row]
+
+
+class Relation:
+    """The factors of a manifest over the axes of R's parameters."""
+
+    def __init__(self, readings: Readings, factors: Sequence[Mapping[str, Any]]) -> None:
+        self.readings = readings
+        pins = sorted(p.parameter or "" for p in readings.r.pins.values() if not p.free)
+        self.names = [*pins, *sorted(readings.r.knobs)]
+        self.axes = {n: list(readings.dag.domains[n]) for n in self.names}
+        self.places = {
+            n: {frozen(plain(v)): i for i, v in enumerate(axis)} for n, axis in self.axes.items()
+        }
+        self.factors = [self._factor(f) for f in factors]
+        self.groups = list(self._groups())
+
+    def parameter(self, pin: str) -> str:
+        """The parameter of a pin."""
+        found = self.readings.r.pins.get(pin)
+        if found is None or found.parameter is None:
+            raise Unreadable(f"R has no parameter for {pin}")
+        return found.parameter
+
+    def _factor(self, factor: Mapping[str, Any]) -> tuple[tuple[str, ...], frozenset[Row]]:
+        names = tuple(factor["parameters"])
+        if not set(names) <= set(self.names) or len(set(names)) != len(names):
+            raise Unreadable(f"a factor over {names}, which are not the parameters of R")
+        return names, frozenset(self.row(names, row) for row in factor["rows"])
+
+    def row(self, names: Sequence[str], row: Sequence[Any]) -> Row:
+        """Values as positions on the axes."""
+        try:
+            return tuple(self.places[n][frozen(v)] for n, v in zip(names, row, strict=True))
+        except (KeyError, ValueError):
+            raise Unreadable(f"{list(row)} are no values of {', '.join(names)}") from None
+
+    def _groups(self) -> Iterator[Group]:
+        """The connected parameters, each with the join of its factors."""
+        left = set(self.names)
+        for first in self.names:
+            if first not in left:
+                continue
+            tied = {first}
+            while True:
+                more = {n for names, _ in self.factors if tied & set(names) for n in names}
+                if more <= tied:
+                    break
+                tied |= more
+            left -= tied
+            names = tuple(n for n in self.names if n in tied)
+            size = math.prod(len(self.axes[n]) for n in names)
+            if size > MOST:
+                raise Unreadable(
+                    f"{size} assignments of {', '.join(names)}: too many to go through"
+                )
+            yield Group(names, frozenset(r for r in self.cells(names) if self._fits(names, r)))
+
+    def cells(self, names: Sequence[str]) -> Iterator[Row]:
+        """Every assignment of some parameters, as positions."""
+        return itertools.product(*(range(len(self.axes[n])) for n in names))
+
+    def _fits(self, names: Sequence[str], row: Row) -> bool:
+        place = dict(zip(names, row, strict=True))
+        return all(
+            tuple(place[n] for n in over) in rows
+            for over, rows in self.factors
+            if over and over[0] in place
+        )
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is allowed."""
+        return any(not rows for _, rows in self.factors)
+
+    def count(self) -> int:
+        """How many assignments are allowed."""
+        return 0 if self.empty else math.prod(len(g.rows) for g in self.groups)
+
+    def total(self) -> int:
+        """How many assignments there are."""
+        return math.prod(len(axis) for axis in self.axes.values())
+
+    def allowed(self, names: Sequence[str]) -> set[Row]:
+        """What is left for some parameters: positions that occur in an allowed assignment."""
+        if self.empty:
+            return set()
+        parts = []
+        order: list[str] = []
+        for group in self.groups:
+            mine = [n for n in group.names if n in names]
+            if mine:
+                columns = [group.names.index(n) for n in mine]
+                parts.append({tuple(row[c] for c in columns) for row in group.rows})
+                order += mine
+        out = set()
+        for combined in itertools.product(*parts):
+            place = dict(zip(order, itertools.chain(*combined), strict=True))
+            out.add(tuple(place[n] for n in names))
+        return out
+
+    def values(self, names: Sequence[str], row: Row) -> dict[str, Any]:
+        """Positions as values."""
+        return {n: self.axes[n][i] for n, i in zip(names, row, strict=True)}
+
+
+def stated(relation: Relation, manifest: Mapping[str, Any]) -> Finding:
+    """Counts, rows, projections and the tuple of the manifest are those of its factors."""
+    wrong = []
+    legal = manifest["legal"]
+    if (legal["assignments"], legal["legal"]) != (relation.total(), relation.count()):
+        wrong.append(
+            f"{relation.count()} of {relation.total()} are allowed, the manifest says "
+            f"{legal['legal']} of {legal['assignments']}"
+        )
+    rows = manifest["relation"]
+    if rows is None:
+        if relation.count() <= 4096:
+            wrong.append("the rows are left out")
+    else:
+        order = [relation.parameter(p["name"]) for p in manifest["pins"] if not p["free"]]
+        order += [k["name"] for k in manifest["knobs"]]
+        have = {relation.row(order, row) for row in rows}
+        if len(have) != len(rows) or have != relation.allowed(order):
+            wrong.append("the rows are not those that the factors allow")
+    for entry in manifest["pins"]:
+        if entry["free"]:
+            continue
+        name = relation.parameter(entry["name"])
+        axis = relation.axes[name]
+        left = sorted(i for (i,) in relation.allowed([name]))
+        if frozen(entry["legal"]) != frozen([plain(axis[i]) for i in left]):
+            wrong.append(f"other values of {entry['name']} are legal")
+    wrong += _tuple(relation, manifest)
+    detail = f"{relation.count()} of {relation.total()} assignments are legal"
+    return Finding("relation", "failed" if wrong else "ok", "; ".join(wrong[:3]) or detail)
+
+
+def _tuple(relation: Relation, manifest: Mapping[str, Any]) -> list[str]:
+    chosen = manifest["tuple"]
+    if chosen is None:
+        return [] if relation.count() == 0 else ["there is no tuple, although some are legal"]
+    settings = {k["name"]: k["setting"] for k in manifest["knobs"]}
+    pins = {p["name"]: p for p in manifest["pins"] if not p["free"]}
+    if set(chosen) != set(pins):
+        return ["the tuple names other pins"]
+    for name, entry in pins.items():
+        if frozen(entry["default"]) != frozen(chosen[name]):
+            return [f"the default of {name} is not in the tuple"]
+    values = {**settings, **{relation.parameter(n): v for n, v in chosen.items()}}
+    row = relation.row(relation.names, [values[n] for n in relation.names])
+    return [] if row in relation.allowed(relation.names) else ["the tuple in force is not legal"]
+
+
+def allowed(readings: Readings, relation: Relation, judge: Judge) -> Finding:
+    """Every guard, in every reading, holds for every assignment that the relation allows."""
+    verdicts: Counter[str] = Counter()
+    wrong = []
+    for guard in readings.r.guards:
+        for reading, node in guard.nodes.items():
+            names = [n for n in readings.r.reads(node) if n in relation.axes]
+            names.sort(key=relation.names.index)
+            for row in sorted(relation.allowed(names)):
+                values = relation.values(names, row)
+                leaves = {n: readings.dag.const(v) for n, v in values.items()}
+                holds = readings.dag.copy(readings.r, [node], {}, leaves)[0]
+                verdict = judge.always(readings.dag.true(holds))
+                verdicts[verdict.how] += 1
+                if not verdict.holds:
+                    call = shown({**values, **(verdict.call or {})})
+                    wrong.append(f"`{guard.text}` fails ({reading}) for {call}")
+    return summed("legal", verdicts, "guards under allowed assignments", wrong)
+
+
+def refused(
+    readings: Readings,
+    relation: Relation,
+    judge: Judge,
+    guards: Sequence[Mapping[str, Any]],
+    known: Sequence[Mapping[str, Any]],
+) -> Finding:
+    """Every cell that a factor refuses breaks some guard at some admitted call."""
+    verdicts: Counter[str] = Counter()
+    wrong = []
+    undecided = any(g["evidence"] == "unknown" for g in guards)
+    for names, rows in relation.factors:
+        cells = [c for c in relation.cells(names) if c not in rows]
+        nodes = _judged(readings, relation, names)
+        left = _found(readings, relation, names, nodes, cells, judge, known)
+        verdicts["refused by a call"] += len(cells) - len(left)
+        for cell in left:
+            values = relation.values(names, cell)
+            how = _searched(readings, values, nodes, judge)
+            verdicts[how if how != "unknown" or not undecided else "undecided, as stated"] += 1
+            if how == "proved" or (how == "unknown" and not undecided):
+                wrong.append(f"nothing speaks against {shown(values)}")
+    return summed("refused", verdicts, "assignments that the factors refuse", wrong)
+
+
+def _judged(readings: Readings, relation: Relation, names: Sequence[str]) -> list[int]:
+    """The readings of guards that read some of these parameters and no others."""
+    out = []
+    for guard in readings.r.guards:
+        for node in guard.nodes.values():
+            read = {n for n in readings.r.reads(node) if n in relation.axes}
+            if read <= set(names):
+                out.append(node)
+    return out
+
+
+def _found(
+    readings: Readings,
+    relation: Relation,
+    names: Sequence[str],
+    nodes: Sequence[int],
+    cells: Sequence[Row],
+    judge: Judge,
+    known: Sequence[Mapping[str, Any]],
+) -> list[Row]:
+    """The cells that no call at hand refuses; calls that refuse one are tried on the others."""
+    pool = [*known, *judge.admitted(256)]
+    others = {n: axis[0] for n, axis in relation.axes.items()}
+    holds = readings.dag.both([readings.dag.true(readings.in_r(n)) for n in nodes])
+    admits = readings.dag.both(judge.premises)
+    left = []
+    for cell in cells:
+        values = relation.values(names, cell)
+        calls = [{**others, **c, **values} for c in pool]
+        fine = at(readings.dag, holds, calls)
+        inside = at(readings.dag, admits, calls)
+        if not any(f is not True and i is True for f, i in zip(fine, inside, strict=True)):
+            left.append(cell)
+    return left
+
+
+def _searched(
+    readings: Readings, values: Mapping[str, Any], nodes: Sequence[int], judge: Judge
+) -> str:
+    """Looks for a call that refuses an assignment; `proved` says that there is none."""
+    leaves = {n: readings.dag.const(v) for n, v in values.items()}
+    result = "proved"
+    for node in nodes:
+        holds = readings.dag.copy(readings.r, [node], {}, leaves)[0]
+        if holds == TRUE:
+            continue
+        verdict = judge.always(readings.dag.true(holds))
+        if not verdict.holds:
+            return "refused by search"
+        if verdict.how == "sampled":
+            result = "unknown"
+    return result
