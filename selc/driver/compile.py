@@ -6,6 +6,9 @@ so that nobody imports a selector that the latest compilation does not stand for
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +23,8 @@ from selc.passes.names import PASS_NAMES
 if TYPE_CHECKING:
     from selc.codegen.spec import SelectorSpec
 
+RECURSION: Final = 20_000
+_SPLIT: Final = "compile its parts as selections of their own, or narrow the inputs' ranges"
 MANIFEST: Final = "manifest.json"
 NATIVE: Final = "_native.abi3.so"
 HEADER: Final = "selector.h"
@@ -27,6 +32,22 @@ HEADER: Final = "selector.h"
 
 def run(options: CompileOptions) -> Outcome:
     """Compile, or repeat what an equal compilation said."""
+    with deep():
+        return _run(options)
+
+
+@contextmanager
+def deep() -> Iterator[None]:
+    """Room for walks as deep as a selection of some thousand choices."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, RECURSION))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def _run(options: CompileOptions) -> Outcome:
     clock = Clock()
     try:
         check_options(options)
@@ -36,7 +57,12 @@ def run(options: CompileOptions) -> Outcome:
             return _outcome(entry, _install(entry, options), "hit", clock)
         entry, directory = _compile(options, clock)
     except Refused as refused:
+        if not refused.diagnostics:
+            raise AssertionError("refused without a reason") from refused
         return Outcome(2, diagnostics=list(refused.diagnostics))
+    except RecursionError:
+        message = "the selection is too deep to be analysed: too many choices build on each other"
+        return Outcome(2, diagnostics=[Diagnostic("SEL901", message, help=_SPLIT)])
     if key:
         cache.store(key, entry)
     return _outcome(entry, directory, "miss", clock)
