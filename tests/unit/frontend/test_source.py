@@ -93,7 +93,7 @@ def test_statements_kinds_and_names() -> None:
         ("with", 41, ("f1", "f2", "k")),
         ("for", 42, ("i", "o", "r")),
         ("other", 43, ("s",)),
-        ("other", 45, ("u", "rest", "v", "aa", "bb", "w", "cc")),
+        ("other", 45, ("u", "rest", "v", "w", "aa", "bb", "cc")),
         ("expr", 49, ()),
         ("assign", 50, ("u_not", "type")),
         ("expr", 51, ("walrus",)),
