@@ -74,6 +74,16 @@ class Pin:
 
 
 @dataclass
+class BitClass:
+    """A partition of the values of some points, where other points have given values."""
+
+    fields: tuple[str, ...]
+    given: dict[str, Any] = field(default_factory=dict)
+    unnamed: list[str] = field(default_factory=list)
+    members: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
+
+
+@dataclass
 class Text:
     """What the text of one graph holds. `nodes` are in order, arguments before their users."""
 
@@ -86,6 +96,7 @@ class Text:
     sites: dict[str, list[Mark]] = field(default_factory=dict)
     pins: dict[str, Pin] = field(default_factory=dict)
     knobs: list[str] = field(default_factory=list)
+    classes: dict[str, BitClass] = field(default_factory=dict)
     _places: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -314,6 +325,39 @@ def _knob(out: Text, text: str) -> None:
     out.knobs.append(Line(text).name())
 
 
+def _class(out: Text, text: str) -> None:
+    line = Line(text)
+    if not text.startswith("    "):
+        name = line.name()
+        line.expect(":")
+        fields = [line.name()]
+        while line.accept(","):
+            fields.append(line.name())
+        wrong = [f for f in (name, *fields) if f not in out.points]
+        if wrong or name in out.classes or any(out.nodes[out.points[f].node].op != "mark"
+                                               for f in fields):  # fmt: skip
+            raise Unreadable(f"no bit class: {text.strip()[:120]}")
+        out.classes[name] = BitClass(tuple(fields))
+    elif not out.classes:
+        raise Unreadable("an entry without its bit class")
+    else:
+        cls = out.classes[next(reversed(out.classes))]
+        if line.accept("*"):
+            cls.unnamed.append(line.name())
+            return
+        other = line.accept("&")
+        name = line.name()
+        line.expect("=")
+        value = line.value()
+        if other:
+            cls.given[name] = value
+        elif type(value) is not tuple or len(value) != len(cls.fields):
+            raise Unreadable(f"no member of a bit class: {text.strip()[:120]}")
+        else:
+            cls.members.append((name, value))
+    line.rest()
+
+
 def _unknown(out: Text, text: str) -> None:
     raise Unreadable(f"in no known section: {text.strip()[:120]}")
 
@@ -327,5 +371,6 @@ _LINES: Final = {
     "sites": _site,
     "pins": _pin,
     "knobs": _knob,
+    "classes": _class,
     "": _unknown,
 }

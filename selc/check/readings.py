@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from selc.check.certificate import Domain, Guard, Mark, Pin, Text
+from selc.check.classes import Classes
 from selc.check.dag import TRUE, Dag
 from selc.check.values import Unreadable, key
 
@@ -28,13 +30,18 @@ class Readings:
     mixed_done: dict[int, int] = field(default_factory=dict)
     r_done: dict[int, int] = field(default_factory=dict)
     fixed: dict[str, int] = field(default_factory=dict)  # free pin -> the value it is given
+    classes: frozenset[str] = frozenset()  # bit classes that are pinned
 
     def __post_init__(self) -> None:
         for name, leaf in self.g0.leaves.items():
             self.dag.leaf(name, leaf.domain)
-        for name, pin in self.r.pins.items():
-            given = self._given(name, pin)
-            self.a_done.update({m.node: given for m in self.site(name)})
+        given = {name: self._given(name, pin) for name, pin in self.r.pins.items()}
+        for name, value in given.items():
+            self.a_done.update({m.node: value for m in self.site(name)})
+        self.classes = frozenset(given) & set(self.g0.classes)
+        if self.classes:
+            taken = {n: _taken(self.g0, n, self.r.pins[n]) for n in self.classes}
+            self.a_done.update(Classes(self.g0, self.dag, given, taken).overwritten(self.classes))
         self._choices()
         self._between()
 
@@ -111,6 +118,8 @@ class Readings:
     def _made(self, node: int, marks: set[int]) -> int | None:
         """Whether `a` takes the choice from one of the marks; None if nothing else can be null."""
         ends: list[int] = []
+        while node not in marks and self.g0.nodes[node].op == "mark":
+            node = self.g0.nodes[node].args[0]
         todo = [node]
         while todo:
             n = todo.pop()
@@ -139,6 +148,9 @@ class Readings:
         self.pinned = {
             m.node for name, pin in self.r.pins.items() if not pin.free for m in self.site(name)
         }
+        fields = [f for c in self.classes for f in self.g0.classes[c].fields]
+        sites = [s for f in fields for s in self.g0.points[f].sites]
+        self.pinned |= {m.node for s in sites for m in self.site(s)}
         chosen = set(self.g0.cone([p.node for p in self.g0.points.values() if p.role != "aux"]))
         below: set[int] = set()
         for n, node in nodes.items():
@@ -161,9 +173,9 @@ class Readings:
         """Whether both plain readings may hide what a guard asks.
 
         So if it reads a value between a pin and a choice, and by another way a value above a pin.
-        A partial operation asks nothing of a choice.
+        A partial operation asks nothing of a choice, and that a class is kept nothing of the batch.
         """
-        if guard.origin == "partial":
+        if guard.origin in ("partial", "class"):
             return False
         passes = hides = False
         seen: set[int] = set()
@@ -179,6 +191,13 @@ class Readings:
             hides = hides or n in self.pinned or n in self.above
             todo.extend(self.g0.nodes[n].args)
         return passes and hides
+
+
+def _taken(g0: Text, name: str, pin: Pin) -> list[Any]:
+    """The classes that a pinned one can be."""
+    if pin.free:
+        return [pin.constant] if pin.at is None else [n for n, _ in g0.classes[name].members]
+    return list(axis(pin))
 
 
 def axis(pin: Pin) -> Domain:

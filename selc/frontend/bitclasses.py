@@ -76,7 +76,7 @@ def _made(cx: Lowering, name: str, decl: ClassesDecl, partition: Partition) -> B
             for c in partition.classes
         ],
     }
-    return BitClass(f"class.{name}", decl.fields, tuple(members), tuple(given.items()), bound)
+    return BitClass(f"class.{name}", decl.fields, tuple(members), tuple(given.items()), (), bound)
 
 
 def _order(name: str, decl: ClassesDecl, partition: Partition) -> list[int]:
@@ -95,14 +95,19 @@ def _order(name: str, decl: ClassesDecl, partition: Partition) -> list[int]:
     return places
 
 
-def attach(cx: Lowering, program: Program, classes: list[BitClass]) -> None:
+def attach(
+    cx: Lowering, program: Program, classes: list[BitClass], unnamed: frozenset[str]
+) -> None:
     """Add the classes to a lowered program: points, sites, and a guard that each is kept.
+
+    `unnamed` are points that the only `return` computes, so that nothing else can read them.
 
     Raises:
         Refused: a field has a role or values that a class cannot have.
     """
     graph = cx.graph
-    for cls in classes:
+    for each in classes:
+        cls = replace(each, unnamed=tuple([f for f in each.fields if f in unnamed]))
         decl = cx.facts.classes[cls.name.partition(".")[2]]
         _check(cx, program, cls, decl)
         values = [_ended(cx, program, f) for f in cls.fields]

@@ -172,7 +172,8 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     if program.scope == "request":
         program.assumptions.append("each choice is applied to one request (scope: request)")
     wider = _wider(cx, list(listed), sites, naming)
-    bitclasses.attach(cx, program, classes)
+    unnamed = named.get("*unnamed", set()) - named.keys() if layout.returns == 1 else set()
+    bitclasses.attach(cx, program, classes, frozenset(unnamed))
     return program, wider
 
 

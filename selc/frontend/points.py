@@ -258,7 +258,10 @@ def annotated_roles(
 def named_sites(
     cx: Lowering, st: State, node: ast.FunctionDef, layout: Plan
 ) -> dict[str, set[str]]:
-    """For each point the variables (`x`) and record fields (`r.f`) that `return`s name."""
+    """For each point the variables (`x`) and record fields (`r.f`) that `return`s name.
+
+    `*record` are records that are returned by name, `*unnamed` points that some `return` computes.
+    """
     out: dict[str, set[str]] = {}
     definitions = _single_definitions(node)
     for statement in _own_statements(node.body):
@@ -345,6 +348,8 @@ def _name(  # noqa: C901  # one case per kind
                     definitions,
                     depth + 1,
                 )
+    elif isinstance(e, (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Constant)):
+        out.setdefault("*unnamed", set()).add(prefix or "result")
 
 
 __all__ = ["annotated_roles", "flatten", "mirror", "named_sites", "roles"]

@@ -236,7 +236,7 @@ def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:  # noqa: C
             integral or all(a.kinds == {"float"} or _bounded(a, 1 << 1000) for a in args)
         )
     if op in (Op.FLOORDIV, Op.MOD):
-        return integral and _excludes_zero(b)
+        return numeric and _excludes_zero(b) and (integral or all(_convertible(a) for a in args))
     if op is Op.TRUEDIV:
         return numeric and _excludes_zero(b) and all(_convertible(a) for a in args)
     if op in (Op.NEG, Op.POS, Op.ABS):
@@ -263,11 +263,10 @@ def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:  # noqa: C
 
 
 def _bounded(a: AbsVal, limit: int) -> bool:
+    """Whether the integers among some numbers are within limits."""
     if a.kinds == {"bool"}:
         return True
-    return (
-        a.is_integral and a.lo is not None and a.hi is not None and -limit < a.lo and a.hi < limit
-    )
+    return a.lo is not None and a.hi is not None and -limit < a.lo and a.hi < limit
 
 
 def _convertible(a: AbsVal) -> bool:

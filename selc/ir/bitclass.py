@@ -23,13 +23,16 @@ class BitClass:
     """A partition of the values of some points. `name` is that of its point and of its site.
 
     `members` are (class, values) with the representatives first. `given` are other points and the
-    values at which the partition holds. `bound` says what it was measured on.
+    values at which the partition holds. `unnamed` are fields that can be overwritten where they are
+    returned, because nothing else reads them; others only at their sites. `bound` says what it was
+    measured on.
     """
 
     name: str
     fields: tuple[str, ...]
     members: tuple[tuple[str, tuple[Value, ...]], ...]
     given: tuple[tuple[str, Value], ...] = ()
+    unnamed: tuple[str, ...] = ()
     bound: Mapping[str, object] = field(default_factory=dict)
 
     def of(self, values: Sequence[Value], given: Sequence[Value]) -> Value:

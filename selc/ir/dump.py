@@ -164,6 +164,8 @@ def _class(cls: BitClass) -> Iterator[str]:
     yield f"{format_name(cls.name)}: {', '.join(format_name(f) for f in cls.fields)}"
     for name, value in cls.given:
         yield f"  & {format_name(name)} = {format_value(value)}"
+    for name in cls.unnamed:
+        yield f"  * {format_name(name)}"
     for name, member in cls.members:
         yield f"  {format_name(name)} = {format_value(member)}"
 

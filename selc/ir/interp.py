@@ -64,7 +64,8 @@ def run_program(
     The guards are judged in program order; the first that fails stops the program, as the exception
     would. A knob that `inputs` leaves out takes its initial setting. A bit class that is
     overwritten overwrites its fields: with what the program chooses without that if it is in the
-    class, else with the first member under which every guard holds, else with the first.
+    class, else with the first member that can be chosen (it gets through to the points, and every
+    guard holds), else with the first.
 
     Raises:
         KeyError: no such site, or an input has no value.
@@ -99,7 +100,8 @@ def _fields_of(
         if not any(v is None and lack for v, lack in zip(member, lacking, strict=True))
     ]
     for values_of in tried:
-        if _run(program, inputs, others, {**base, **values_of}).returned:
+        out = _run(program, inputs, others, {**base, **values_of})
+        if out.returned and same(out.points[cls.name], wanted):
             return values_of
     return tried[0] if tried else {}
 
@@ -111,7 +113,9 @@ def _tree(program: Program, field: str) -> tuple[Node, frozenset[int]]:
     return point.node.args[0], marks
 
 
-def _final(program: Program, field: str, value: Value, values: Mapping[int, Any]) -> Any:
+def _final(
+    program: Program, cls: BitClass, field: str, value: Value, values: Mapping[int, Any]
+) -> Any:
     """A field whose sites, or the expression that it is, are overwritten: null where not made."""
     node, marks = _tree(program, field)
     lack = may_lack(node, marks)
@@ -120,7 +124,7 @@ def _final(program: Program, field: str, value: Value, values: Mapping[int, Any]
         if cond is UNDEF or cond is _WIDE:
             return cond
         node = node.args[1] if cond else node.args[2]
-    if node.id in marks or (lack and value is None):
+    if node.id in marks or field not in cls.unnamed or (lack and value is None):
         return values[node.id]
     return None if lack and node.is_const and node.attr is None else value
 
@@ -153,9 +157,10 @@ def _run(
     cone = program.graph.cone(roots)
     values = _values(program.graph, cone, {**settings, **inputs}, replaced)
     if fields:
-        for name, value in fields.items():
-            end = program.point(name).node.id
-            replaced[end] = _final(program, name, value, values)
+        for cls in program.classes:
+            for name in (f for f in cls.fields if f in fields):
+                end = program.point(name).node.id
+                replaced[end] = _final(program, cls, name, fields[name], values)
         values = _values(program.graph, cone, {**settings, **inputs}, replaced)
 
     failed = None

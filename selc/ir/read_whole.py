@@ -243,17 +243,22 @@ def _class(rows: list[str]) -> BitClass:
         return name, tuple(fields)
 
     name, fields = _line(rows[0], first, {})
-    given, members = [], []
+    given: list[tuple[str, Value]] = []
+    unnamed: list[str] = []
+    members = []
     for row in rows[1:]:
         text = row.strip()
         if text.startswith("& "):
             given.append(_line(text.removeprefix("& "), _binding, {}))
             continue
+        if text.startswith("* "):
+            unnamed.append(_line(text.removeprefix("* "), lambda reader, _: reader.name(), {}))
+            continue
         of, member = _line(text, _binding, {})
         if not isinstance(member, tuple) or len(member) != len(fields):
             raise ReadError(f"expected one value for each field: {row}")
         members.append((of, member))
-    return BitClass(name, fields, tuple(members), tuple(given))
+    return BitClass(name, fields, tuple(members), tuple(given), tuple(unnamed))
 
 
 def _pin(rows: list[str]) -> Pin:

@@ -176,21 +176,26 @@ def _representative(
             if not any(v is None and lack for v, lack in zip(member, lacking, strict=True))
         ]
         if members:
-            first = _first_legal(program, cls, own, members)
-            test = graph.fold(Op.EQ, leaf, graph.const(value))
+            wanted_class = graph.const(value)
+            first = _first_legal(program, cls, own, members, wanted_class)
+            test = graph.fold(Op.EQ, leaf, wanted_class)
             out = [graph.select(test, a, b) for a, b in zip(first, out, strict=True)]
     return out
 
 
 def _first_legal(
-    program: Program, cls: BitClass, own: Readings, members: list[list[Node]]
+    program: Program, cls: BitClass, own: Readings, members: list[list[Node]], wanted: Node
 ) -> list[Node]:
+    """The first member that gets through to the points and under which every guard holds."""
+    points = [program.point(f).node for f in cls.fields]
+    others = [program.point(n).node for n, _ in cls.given]
     graph = own.graph
     tried: dict[int, tuple[Node, list[Node]]] = {}
     for member in members:
         trial = Readings(program, own.pins, graph, dict(own.leaves), dict(own.partly))
         overwrite_fields(trial, {cls.name: tuple(member)})
-        holds = trial.returns()
+        kept = is_class(graph, cls, trial.pinned(points), trial.pinned(others), wanted)
+        holds = graph.both(trial.returns(), kept)
         tried.setdefault(holds.id, (holds, member))
     out = members[0]
     for holds, member in reversed(tried.values()):
@@ -203,12 +208,12 @@ def overwrite_fields(readings: Readings, chosen: Mapping[str, Sequence[Node]]) -
     program, graph = readings.program, readings.graph
     pinned = {m.node.id for p in readings.pins.values() for m in p.site.marks}
     fields = [
-        (f, value)
+        (cls, f, value)
         for cls in program.classes
         if cls.name in chosen
         for f, value in zip(cls.fields, chosen[cls.name], strict=True)
     ]
-    for f, value in fields:
+    for _, f, value in fields:
         tree, marks = tree_of(program, f)
         made = graph.negate(graph.fold(Op.IS, value, graph.const(None)))
         for i in marks - pinned:
@@ -216,7 +221,7 @@ def overwrite_fields(readings: Readings, chosen: Mapping[str, Sequence[Node]]) -
                 readings.partly.setdefault(i, []).append((made, value))
             else:
                 readings.leaves[i] = value
-    ends = {program.point(f).node.id: _final(readings, f, value) for f, value in fields}
+    ends = {program.point(f).node.id: _final(readings, cls, f, value) for cls, f, value in fields}
     readings.leaves.update(ends)
 
 
@@ -227,12 +232,14 @@ def tree_of(program: Program, field: str) -> tuple[Node, frozenset[int]]:
     return point.node.args[0], marks
 
 
-def _final(readings: Readings, field: str, value: Node) -> Node:
+def _final(readings: Readings, cls: BitClass, field: str, value: Node) -> Node:
     """What the field is then: null where it is not made, its site's value, or `value`."""
     tree, marks = tree_of(readings.program, field)
     graph, leaves, old = readings.graph, readings.leaves, readings.program.graph
     lack = may_lack(tree, marks)
-    if not lack and all(leaves.get(n.id, value) is value for n in leaves_of(tree, marks)):
+    ends = leaves_of(tree, marks)
+    unnamed = field in cls.unnamed
+    if not lack and all(leaves.get(n.id) is value or (unnamed and n.id not in marks) for n in ends):
         return value
     done: Copies = {}
 
@@ -242,7 +249,7 @@ def _final(readings: Readings, field: str, value: Node) -> Node:
     def end(node: Node) -> Node:
         if node.id in done:
             return done[node.id]
-        if node.id in marks:
+        if node.id in marks or (node.op is not Op.SELECT and not unnamed):
             out = real(node)
         elif node.op is Op.SELECT:
             out = graph.select(real(node.args[0]), end(node.args[1]), end(node.args[2]))
