@@ -35,15 +35,20 @@ class Clock:
 
     spent: dict[str, float] = field(default_factory=dict)
     started: float = field(default_factory=time.perf_counter)
+    inner: list[float] = field(default_factory=list)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Count the time inside as the stage's."""
+        """Count the time inside as the stage's, but for that of stages inside it."""
         begin = time.perf_counter()
+        self.inner.append(0.0)
         try:
             yield
         finally:
-            self.spent[name] = self.spent.get(name, 0.0) + (time.perf_counter() - begin) * 1000
+            took = (time.perf_counter() - begin) * 1000
+            self.spent[name] = self.spent.get(name, 0.0) + took - self.inner.pop()
+            if self.inner:
+                self.inner[-1] += took
 
     def milliseconds(self) -> dict[str, float]:
         """Every stage and the total, in tenths."""
@@ -143,23 +148,49 @@ def decide(plan: Plan, profile: Path | None, sink: Sink, clock: Clock) -> Decide
 
 def _pins(program: Program, plan: Plan, view: View, clock: Clock) -> Residual:
     from selc.cut.place import choose_pins
-    from selc.vra.candidates import all_candidates
-    from selc.vra.injective import all_injective
+    from selc.cut.price import Least
+    from selc.vra.candidates import Finder
+    from selc.vra.glimpse import glimpses
+    from selc.vra.injective import injective
 
-    sites = list(program.sites.values())
     with clock.stage("vra"):
-        taken = all_candidates(program, sites, plan.max_candidates, view=view)
-        determined = all_injective(program, sites, view=view)
+        seen = glimpses(program, _cuttable(program), view)
+        finder = Finder(program, view, plan.max_candidates)
     barred = rows.below_columns(program) if plan.whole_rows else frozenset()
 
     def candidates(site: Site) -> Candidates:
-        return Candidates(None, None, False) if site.name in barred else taken[site.name]
+        if site.name in barred:
+            return Candidates(None, None, False)
+        with clock.stage("vra"):
+            return finder.of(site)
+
+    def is_injective(site: Site) -> bool:
+        with clock.stage("vra"):
+            return bool(injective(program, site, view=view))
+
+    def least(site: Site) -> Least:
+        found = seen.get(site.name)
+        return Least() if found is None else Least(found.values, found.moved)
 
     with clock.stage("cut"):
         return choose_pins(
-            program, candidates, lambda site: bool(determined[site.name]),
-            lambda: _batch_point(program, view), plan.max_candidates, plan.skip,
+            program, candidates, is_injective, lambda: _batch_point(program, view),
+            plan.max_candidates, plan.skip, least,
         )  # fmt: skip
+
+
+def _cuttable(program: Program) -> list[Site]:
+    """The sites that lie below a batch input and above a protected point: no other is ever cut."""
+    from selc.passes.depend import batch_mask, masks
+
+    _, reads = masks(program.graph)
+    batch = batch_mask(program.graph, program.scope)
+    above = {n.id for n in program.graph.cone([p.node for p in program.points if p.role == "bits"])}
+    return [
+        s
+        for s in program.sites.values()
+        if any(m.node.id in above and reads[m.node.id] & batch for m in s.marks)
+    ]
 
 
 def _batch_point(program: Program, view: View) -> Mapping[str, Value] | None:

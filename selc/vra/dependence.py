@@ -29,6 +29,9 @@ ConeInputs = Callable[[Point], Collection[str]]
 MAX_COLUMNS: Final = 16
 """Points of the selection that are looked at in one enumeration."""
 
+MAX_GLIMPSES: Final = 48
+"""Base points from which a look at a few lines of the domain is taken first."""
+
 _SILENT: Final = object()  # the call does not return
 
 
@@ -86,6 +89,9 @@ class _Work:
                 mask = self.view.closure(self.view.masks[job[0].id], self.guards)
                 groups.setdefault(mask, []).append(job)
         for mask, group in sorted(groups.items()):
+            clear = self.glimpse(mask, group)
+            out.update(clear)
+            group = [job for job in group if job not in clear]
             for k in range(0, len(group), MAX_COLUMNS):
                 part = group[k : k + MAX_COLUMNS]
                 seen = self.whole(mask, [node for node, _ in part])
@@ -96,6 +102,54 @@ class _Work:
                     shifts, certain = self.admitted(*job, mask, seen, j)
                     out[job] = PointDependence(tuple(moved), shifts, sure and certain)
         return out
+
+    def glimpse(self, mask: int, jobs: Sequence[_Job]) -> dict[_Job, PointDependence]:
+        """The jobs whose every suspect is seen to move them on a few lines of the domain.
+
+        What is seen is certain, and most points that the batch moves show it at once; only the
+        others are worth a look at the whole domain.
+        """
+        view = self.view
+        if view.size(mask) <= MAX_GLIMPSES or not self.possible(mask, admitted=False):
+            return {}
+        names = view.inputs_of(mask)
+        admits = [n for n in view.admits if view.masks[n.id] & mask]
+        if view.closure(mask, view.admits) != mask or not self.possible(mask, admitted=True):
+            return {}
+        nodes = list(dict.fromkeys(node for node, _ in jobs))
+        near = [g for g in self.guards if view.masks[g.id] & mask]
+        see = observer(view, (), [*nodes, *admits], names, near)
+        moved: dict[_Job, set[str]] = {job: set() for job in jobs}
+        shifted: set[_Job] = set()
+        bases = list(itertools.islice(probes(view, names, MAX_GLIMPSES), MAX_GLIMPSES))
+        for base, name in itertools.product(bases, dict.fromkeys(n for _, s in jobs for n in s)):
+            try:
+                shown = see(self.line(names, base, name))
+            except TooWide:
+                continue
+            returns = [row for row in shown if row[-1] is True]
+            valid = [row for row in returns if all(t is True for t in row[len(nodes) : -1])]
+            for job in jobs:
+                column = nodes.index(job[0])
+                if name in job[1] and _differ(returns, column):
+                    moved[job].add(name)
+                    if _differ(valid, column):
+                        shifted.add(job)
+            if all(moved[job] == set(job[1]) and job in shifted for job in jobs):
+                break
+        return {
+            job: PointDependence(tuple(n for n in self.batch if n in moved[job]), True, True)
+            for job in jobs
+            if moved[job] == set(job[1]) and job in shifted
+        }
+
+    def line(self, names: Sequence[str], base: Row, name: str) -> list[Row]:
+        """Points that differ from a base in one input alone."""
+        k = names.index(name)
+        domain = axis(self.view.graph.inputs[name].domain)
+        values = (v for (v,) in probes(self.view, [name], 4 * MAX_STEPS))
+        steps = domain if len(domain) <= MAX_STEPS else list(dict.fromkeys(values))[:MAX_STEPS]
+        return [(*base[:k], v, *base[k + 1 :]) for v in steps]
 
     def whole(self, mask: int, nodes: Sequence[Node]) -> _Seen | None:
         """What nodes show at every point of the product domain; None if there are too many."""
@@ -253,6 +307,10 @@ class _Work:
         admits = [n for n in self.view.admits if self.view.masks[n.id] & mask] if admitted else []
         batch = self.batch if admitted else moving
         return smt.independent(self.view, node, [*guards, *admits], batch)
+
+
+def _differ(rows: Sequence[Row], column: int) -> bool:
+    return len({value_key(row[column]) for row in rows if row[column] is not UNDEF}) > 1
 
 
 def _keys(values: Sequence[Value], returns: Sequence[Value], exact: bool) -> list[Hashable]:
