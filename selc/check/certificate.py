@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from selc.check.meaning import MEANING
-from selc.check.values import Line, Unreadable
+from selc.check.values import Line, Unreadable, key
 
 Domain = range | tuple[Any, ...]
 
@@ -97,6 +97,7 @@ class Text:
     pins: dict[str, Pin] = field(default_factory=dict)
     knobs: list[str] = field(default_factory=list)
     classes: dict[str, BitClass] = field(default_factory=dict)
+    seen: set[Hashable] = field(default_factory=set)
     _places: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -179,9 +180,12 @@ def _graph(out: Text, text: str) -> None:
     elif line.accept("["):
         attr = line.value()
         line.expect("]")
-    if line.accept("!"):
-        line.integer()
+    site = line.integer() if line.accept("!") else 0
     line.rest()
+    same = (op, args, key(attr), site)
+    if same in out.seen:
+        raise Unreadable(f"two nodes are one: {text.strip()[:120]}")
+    out.seen.add(same)
     if op not in MEANING or number in out.nodes:
         raise Unreadable(f"no such operation, or two nodes of one number: {text.strip()[:120]}")
     if MEANING[op].arity not in (-1, len(args)):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from selc.check import fidelity, flow, package, pinned, relation
+from selc.check import dependence, fidelity, flow, package, pinned, relation
 from selc.check.certificate import Text, read
 from selc.check.decide import Judge
 from selc.check.findings import Finding
@@ -26,20 +26,20 @@ OUTSIDE: Final = frozenset(
 CHOSEN: Final = {"pins": "default", "knobs": "setting", "inputs": "example"}
 
 
-def examine(manifest: Mapping[str, Any], directory: Path) -> list[Finding]:
-    """Every finding on a manifest in its folder.
+def examine(manifest: Mapping[str, Any], directory: Path, run: bool = True) -> list[Finding]:
+    """Every finding on a manifest in its folder; `run`: the package there is executed.
 
     Raises:
         Unreadable: the manifest is no certificate of this format.
     """
     try:
-        return list(_all(manifest, directory))
+        return list(_all(manifest, directory, run))
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         what = f"{type(error).__name__}: {error}"
         raise Unreadable(f"an entry is missing or malformed ({what})") from error
 
 
-def _all(manifest: Mapping[str, Any], directory: Path) -> Iterator[Finding]:
+def _all(manifest: Mapping[str, Any], directory: Path, run: bool) -> Iterator[Finding]:
     sealed = list(digests(manifest, directory))
     yield from sealed
     g0, r = read(manifest["graph0"]), read(manifest["graph"])
@@ -61,16 +61,19 @@ def _all(manifest: Mapping[str, Any], directory: Path) -> Iterator[Finding]:
     legal = relation.Relation(readings, manifest["factors"])
     yield relation.stated(legal, manifest)
     yield relation.allowed(readings, legal, judge)
-    known = [
-        calls_of(g["counterexample"]["inputs"], g0)
+    broken = [
+        calls_of(g["counterexample"]["inputs"], g0) if g.get("counterexample") else None
         for g in manifest["guards"]
-        if g.get("counterexample")
     ]
+    known = [call for call in broken if call is not None]
     yield relation.refused(readings, legal, judge, manifest["guards"], known)
+    yield relation.shown_calls(readings, legal, judge, manifest, example_of(manifest, g0), broken)
+    yield dependence.stated(readings, judge, manifest["points"])
     if any(f.result == "failed" for f in sealed):
         yield Finding("package", "skipped", "not run: the folder is not as it was written")
         return
-    yield from package.agrees(readings, legal, judge, manifest, directory)
+    if run:
+        yield from package.agrees(readings, legal, judge, manifest, directory)
 
 
 def digests(manifest: Mapping[str, Any], directory: Path) -> Iterator[Finding]:
@@ -178,11 +181,22 @@ def calls_of(inputs: Mapping[str, Any], g0: Text) -> dict[str, Any]:
     return out
 
 
+def example_of(manifest: Mapping[str, Any], g0: Text) -> dict[str, Any]:
+    """The examples of all inputs: one call, with what the graphs read of sequences."""
+    data: dict[str, Any] = {}
+    for entry in manifest["inputs"]:
+        if entry["type"] != "sequence":
+            data[entry["name"]] = entry["example"]
+            continue
+        for part in entry["aggregates"]:
+            data[part["name"]] = package.AGGREGATES[part["function"]](entry["example"])
+    return calls_of(data, g0)
+
+
 def seeds(manifest: Mapping[str, Any], readings: Readings) -> list[dict[str, Any]]:
     """Where to look first: the example, thresholds and their neighbours, counterexamples."""
     g0 = readings.g0
-    example = {e["name"]: e["example"] for e in manifest["inputs"] if e["type"] != "sequence"}
-    out = [calls_of(example, g0)]
+    out = [example_of(manifest, g0)]
     for name, values in manifest["thresholds"].items():
         leaf = g0.leaves.get(name)
         near = [v + d for v in values if type(v) is int for d in (-1, 0, 1)]

@@ -20,7 +20,7 @@ from selc.check.values import UNDEF, WIDE, frozen, plain
 CALLS: Final = 512
 SECONDS: Final = 120
 
-_AGGREGATES: Final[Mapping[str, Callable[[list[int]], Any]]] = {
+AGGREGATES: Final[Mapping[str, Callable[[list[int]], Any]]] = {
     "len": len,
     "min": min,
     "max": max,
@@ -47,15 +47,19 @@ def jsonable(v):
     if isinstance(v, float) and (v != v or v in (float("inf"), float("-inf"))):
         return repr(v)
     return v if v is None or isinstance(v, (bool, int, float, str)) else str(v)
-out = []
-for call in calls:
-    try:
-        choice = package.select(**{k: fixed(v) for k, v in call.items()})
-    except package.SelectionError as error:
-        out.append(None)
-    else:
-        out.append({k: jsonable(v) for k, v in package.points(choice).items()})
-print(json.dumps({"native": package.NATIVE, "out": out}))
+def asked(select):
+    out = []
+    for call in calls:
+        try:
+            choice = select(**{k: fixed(v) for k, v in call.items()})
+        except package.SelectionError:
+            out.append(None)
+        else:
+            out.append({k: jsonable(v) for k, v in package.points(choice).items()})
+    return out
+answer = {"native": package.NATIVE, "pinned": asked(package.select)}
+answer["unpinned"] = asked(package.select_unpinned)
+print(json.dumps(answer))
 """
 
 
@@ -72,6 +76,7 @@ def agrees(
     chosen = _chosen(relation, manifest)
     calls, environments = _calls(readings, judge, manifest, chosen)
     wanted = _expected(readings, judge, environments)
+    real = _unpinned(readings, environments)
     found = []
     for name, setting in (("native", None), ("fallback", "1")):
         answer = _run(directory, calls, setting)
@@ -82,7 +87,9 @@ def agrees(
         elif name == "native" and not answer["native"]:
             found.append(Finding(name, "skipped", "built without a native module"))
         else:
-            found.append(_compared(name, calls, answer["out"], wanted))
+            found.append(_compared(name, "R", calls, answer["pinned"], wanted))
+            if name == "fallback":
+                found.append(_compared("unpinned", "G0", calls, answer["unpinned"], real))
     return found
 
 
@@ -109,7 +116,7 @@ def _calls(
             values = [int(v) for v in entry["example"]]
             call[entry["name"]] = values
             for part in entry["aggregates"]:
-                environment[part["name"]] = _AGGREGATES[part["function"]](values)
+                environment[part["name"]] = AGGREGATES[part["function"]](values)
         calls.append(call)
         environments.append(environment)
     return calls, environments
@@ -120,8 +127,32 @@ def _expected(
 ) -> list[dict[str, Any] | None]:
     dag, r = readings.dag, readings.r
     guards = [dag.true(readings.in_r(n)) for g in r.guards for n in g.nodes.values()]
-    fine = at(dag, dag.both([*judge.premises, *guards]), environments)
-    columns = {n: at(dag, readings.in_r(p.node), environments) for n, p in r.points.items()}
+    points = {n: readings.in_r(p.node) for n, p in r.points.items()}
+    return _rows(readings, dag.both([*judge.premises, *guards]), points, environments)
+
+
+def _unpinned(
+    readings: Readings, environments: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any] | None]:
+    """What G0 takes as it is, under its own guards."""
+    guards = [
+        readings.holds(readings.real(g.nodes["path"]), readings.real(g.nodes["cond"]))
+        for g in readings.g0.guards
+    ]
+    points = {n: readings.real(p.node) for n, p in readings.g0.points.items()}
+    return _rows(readings, readings.dag.both(guards), points, environments)
+
+
+def _rows(
+    readings: Readings,
+    accepted: int,
+    points: Mapping[str, int],
+    environments: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any] | None]:
+    dag = readings.dag
+    fine = at(dag, accepted, environments)
+    returned = {n: node for n, node in points.items() if n not in readings.g0.classes}
+    columns = {n: at(dag, node, environments) for n, node in returned.items()}
     out: list[dict[str, Any] | None] = []
     for k, ok in enumerate(fine):
         row = {n: column[k] for n, column in columns.items()}
@@ -155,6 +186,7 @@ def _run(directory: Path, calls: Sequence[Mapping[str, Any]], setting: str | Non
 
 def _compared(
     name: str,
+    graph: str,
     calls: Sequence[Mapping[str, Any]],
     have: Sequence[Mapping[str, Any] | None],
     wanted: Sequence[Mapping[str, Any] | None],
@@ -162,13 +194,13 @@ def _compared(
     for call, mine, other in zip(calls, have, wanted, strict=True):
         if (mine is None) != (other is None):
             says = "refuses" if mine is None else "accepts"
-            return Finding(name, "failed", f"it {says} {shown(call)}, R does not")
+            return Finding(name, "failed", f"it {says} {shown(call)}, {graph} does not")
         if mine is None or other is None:
             continue
         for point, value in other.items():
             if frozen(mine.get(point)) != frozen(value):
-                detail = f"{point} is {mine.get(point)!r} for {shown(call)}, in R {value!r}"
+                detail = f"{point} is {mine.get(point)!r} for {shown(call)}, in {graph} {value!r}"
                 return Finding(name, "failed", detail)
     refused = sum(w is None for w in wanted)
-    detail = f"selects what R says on {len(calls)} calls ({refused} of them refused)"
+    detail = f"selects what {graph} says on {len(calls)} calls ({refused} of them refused)"
     return Finding(name, "sampled", detail)

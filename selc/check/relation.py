@@ -282,3 +282,43 @@ def _searched(
         if verdict.how == "sampled":
             result = "unknown"
     return result
+
+
+def shown_calls(
+    readings: Readings,
+    relation: Relation,
+    judge: Judge,
+    manifest: Mapping[str, Any],
+    example: Mapping[str, Any],
+    known: Sequence[Mapping[str, Any] | None],
+) -> Finding:
+    """The example is accepted under the tuple, and every counterexample breaks its guard."""
+    dag, r = readings.dag, readings.r
+    admits = dag.both(judge.premises)
+    wrong = []
+    others = {n: axis[0] for n, axis in relation.axes.items()}
+    shown_by = zip(manifest["guards"], [*r.guards, *r.assumes], known, strict=True)
+    count = 0
+    for entry, guard, inputs in shown_by:
+        if inputs is None:
+            continue
+        count += 1
+        stated_as = entry["counterexample"]
+        names = list(stated_as["parameters"])
+        row = relation.row(names, [stated_as["parameters"][n] for n in names])
+        call = {**others, **inputs, **relation.values(names, row)}
+        node = guard.nodes.get(stated_as["reading"])
+        breaks = node is not None and at(dag, dag.true(readings.in_r(node)), [call])[0] is not True
+        if not breaks or at(dag, admits, [call])[0] is not True:
+            wrong.append(f"{shown(call)} does not break `{guard.text}`")
+    if manifest["tuple"] is not None:
+        values = {k["name"]: k["setting"] for k in manifest["knobs"]}
+        values.update({relation.parameter(n): v for n, v in manifest["tuple"].items()})
+        row = relation.row(relation.names, [values[n] for n in relation.names])
+        call = {**others, **example, **relation.values(relation.names, row)}
+        nodes = [dag.true(readings.in_r(n)) for g in r.guards for n in g.nodes.values()]
+        count += 1
+        if at(dag, dag.both([*judge.premises, *nodes]), [call])[0] is not True:
+            wrong.append(f"the example {shown(example)} is not accepted")
+    detail = f"{count} calls do what they are shown for"
+    return Finding("calls", "failed" if wrong else "ok", "; ".join(wrong[:3]) or detail)

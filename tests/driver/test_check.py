@@ -46,7 +46,7 @@ def failed(folder: Path, against: bool = False) -> list[str]:
 
 def test_a_sound_folder(folder: Path) -> None:
     plain = results(folder)
-    assert {n for n, r in plain.items() if r != "ok"} == {"native", "fallback"}
+    assert {n for n, r in plain.items() if r != "ok"} == {"native", "fallback", "unpinned"}
     assert (plain["native"], plain["fallback"]) == ("skipped", "sampled")
     against = results(folder, True)
     assert (against["source"], against["original"]) == ("ok", "sampled")
@@ -93,7 +93,7 @@ def test_a_tuple_that_is_not_legal(folder: Path) -> None:
         manifest["tuple"] = {"plan.stages": 4, "plan.width": 128}
 
     forge(folder, commit)
-    assert failed(folder) == ["relation", "fallback"]
+    assert failed(folder) == ["relation", "calls", "fallback"]
 
 
 def test_a_guard_that_is_gone(folder: Path) -> None:
