@@ -10,7 +10,6 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from selc.check.dag import TRUE
@@ -21,17 +20,62 @@ from selc.check.readings import Readings
 from selc.check.values import Unreadable, frozen, plain
 
 MOST: Final = 200_000
-"""Assignments of one group of parameters that are gone through one by one."""
+"""Partial assignments of one group of parameters that are kept apart."""
 
 Row = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Group:
-    """Parameters that factors tie together, and the rows (positions on their axes) allowed."""
+    """Parameters that factors tie together: a natural join, gone through column by column.
 
-    names: tuple[str, ...]
-    rows: frozenset[Row]
+    What has been chosen is forgotten once no factor to come reads it, so that chains of small
+    factors stay cheap however many assignments they allow.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        sizes: Mapping[str, int],
+        factors: Sequence[tuple[tuple[str, ...], frozenset[Row]]],
+    ) -> None:
+        self.names = tuple(names)
+        self.sizes = sizes
+        place = {n: k for k, n in enumerate(self.names)}
+        self.ending: list[list[tuple[tuple[str, ...], frozenset[Row]]]] = [[] for _ in names]
+        last = dict.fromkeys(self.names, -1)
+        for over, rows in factors:
+            end = max(place[n] for n in over)
+            self.ending[end].append((over, rows))
+            for n in over:
+                last[n] = max(last[n], end)
+        self.live = [[n for n in self.names[:k] if last[n] >= k] for k in range(len(self.names))]
+
+    def count(self, fixed: Mapping[str, int]) -> int:
+        """How many allowed assignments have these positions."""
+        return self._count(0, {}, fixed, {})
+
+    def _count(
+        self,
+        k: int,
+        chosen: dict[str, int],
+        fixed: Mapping[str, int],
+        known: dict[tuple[int, ...], int],
+    ) -> int:
+        if k == len(self.names):
+            return 1
+        state = (k, *(chosen[n] for n in self.live[k]))
+        if state not in known:
+            if len(known) > MOST:
+                raise Unreadable(f"the relation over {', '.join(self.names)} is too large")
+            name = self.names[k]
+            total = 0
+            for i in [fixed[name]] if name in fixed else range(self.sizes[name]):
+                chosen[name] = i
+                if all(tuple(chosen[n] for n in over) in rows for over, rows in self.ending[k]):
+                    total += self._count(k + 1, chosen, fixed, known)
+            del chosen[name]
+            known[state] = total
+        return known[state]
 
 
 class Relation:
@@ -69,7 +113,8 @@ class Relation:
             raise Unreadable(f"{list(row)} are no values of {', '.join(names)}") from None
 
     def _groups(self) -> Iterator[Group]:
-        """The connected parameters, each with the join of its factors."""
+        """The connected parameters, each with their factors."""
+        sizes = {n: len(axis) for n, axis in self.axes.items()}
         left = set(self.names)
         for first in self.names:
             if first not in left:
@@ -81,56 +126,46 @@ class Relation:
                     break
                 tied |= more
             left -= tied
-            names = tuple(n for n in self.names if n in tied)
-            size = math.prod(len(self.axes[n]) for n in names)
-            if size > MOST:
-                raise Unreadable(
-                    f"{size} assignments of {', '.join(names)}: too many to go through"
-                )
-            yield Group(names, frozenset(r for r in self.cells(names) if self._fits(names, r)))
+            mine = [f for f in self.factors if set(f[0]) & tied]
+            yield Group([n for n in self.names if n in tied], sizes, mine)
 
     def cells(self, names: Sequence[str]) -> Iterator[Row]:
         """Every assignment of some parameters, as positions."""
         return itertools.product(*(range(len(self.axes[n])) for n in names))
 
-    def _fits(self, names: Sequence[str], row: Row) -> bool:
-        place = dict(zip(names, row, strict=True))
-        return all(
-            tuple(place[n] for n in over) in rows
-            for over, rows in self.factors
-            if over and over[0] in place
-        )
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing is allowed."""
-        return any(not rows for _, rows in self.factors)
-
-    def count(self) -> int:
-        """How many assignments are allowed."""
-        return 0 if self.empty else math.prod(len(g.rows) for g in self.groups)
+    def count(self, fixed: Mapping[str, int] | None = None) -> int:
+        """How many assignments are allowed, with some positions fixed."""
+        if any(not over and not rows for over, rows in self.factors):
+            return 0
+        return math.prod(g.count(fixed or {}) for g in self.groups)
 
     def total(self) -> int:
         """How many assignments there are."""
         return math.prod(len(axis) for axis in self.axes.values())
 
-    def allowed(self, names: Sequence[str]) -> set[Row]:
+    def allowed(self, names: Sequence[str], fixed: Mapping[str, int] | None = None) -> set[Row]:
         """What is left for some parameters: positions that occur in an allowed assignment."""
-        if self.empty:
-            return set()
-        parts = []
-        order: list[str] = []
-        for group in self.groups:
-            mine = [n for n in group.names if n in names]
-            if mine:
-                columns = [group.names.index(n) for n in mine]
-                parts.append({tuple(row[c] for c in columns) for row in group.rows})
-                order += mine
+        rest = dict(fixed or {})
+        free = [n for n in names if n not in rest]
         out = set()
-        for combined in itertools.product(*parts):
-            place = dict(zip(order, itertools.chain(*combined), strict=True))
-            out.add(tuple(place[n] for n in names))
+        for cell in self.cells(free):
+            place = {**rest, **dict(zip(free, cell, strict=True))}
+            if self.count(place):
+                out.add(tuple(place[n] for n in names))
         return out
+
+    def rows(self, fixed: Mapping[str, int] | None = None) -> Iterator[Row]:
+        """Allowed assignments of all parameters, in the order of the axes."""
+        yield from self._rows({}, dict(fixed or {}))
+
+    def _rows(self, chosen: dict[str, int], fixed: Mapping[str, int]) -> Iterator[Row]:
+        if len(chosen) == len(self.names):
+            yield tuple(chosen[n] for n in self.names)
+            return
+        name = self.names[len(chosen)]
+        for i in [fixed[name]] if name in fixed else range(len(self.axes[name])):
+            if self.count({**fixed, **chosen, name: i}):
+                yield from self._rows({**chosen, name: i}, fixed)
 
     def values(self, names: Sequence[str], row: Row) -> dict[str, Any]:
         """Positions as values."""
@@ -154,7 +189,8 @@ def stated(relation: Relation, manifest: Mapping[str, Any]) -> Finding:
         order = [relation.parameter(p["name"]) for p in manifest["pins"] if not p["free"]]
         order += [k["name"] for k in manifest["knobs"]]
         have = {relation.row(order, row) for row in rows}
-        if len(have) != len(rows) or have != relation.allowed(order):
+        wanted = {tuple(row[relation.names.index(n)] for n in order) for row in relation.rows()}
+        if len(have) != len(rows) or have != wanted:
             wrong.append("the rows are not those that the factors allow")
     for entry in manifest["pins"]:
         if entry["free"]:
@@ -182,7 +218,8 @@ def _tuple(relation: Relation, manifest: Mapping[str, Any]) -> list[str]:
             return [f"the default of {name} is not in the tuple"]
     values = {**settings, **{relation.parameter(n): v for n, v in chosen.items()}}
     row = relation.row(relation.names, [values[n] for n in relation.names])
-    return [] if row in relation.allowed(relation.names) else ["the tuple in force is not legal"]
+    legal = relation.count(dict(zip(relation.names, row, strict=True)))
+    return [] if legal else ["the tuple in force is not legal"]
 
 
 def allowed(readings: Readings, relation: Relation, judge: Judge) -> Finding:
