@@ -72,8 +72,9 @@ import json, sys, time
 sys.path.insert(0, ".")
 from examples import moe
 tables = json.load(open("examples/tables/vllm-0.21.0-moe.json"))
-fixed = (moe.Device("NVIDIA H100 80GB HBM3", "cuda", 232448),
-         moe.Model(128, 8, 2048, 768, 2, None, None), moe.Parallel(4, 1), moe.Engine(False, 16384))
+fixed = (moe.Device("NVIDIA H100 80GB HBM3", "cuda", 90, 232448),
+         moe.Model(128, 8, 2048, 768, 2, None, None), moe.Parallel(4, 1),
+         moe.Engine("vllm", False, 16384))
 best = 1e9
 for _ in range(3):
     begin = time.perf_counter()

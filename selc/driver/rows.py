@@ -53,7 +53,10 @@ def split(program: Program, residual: Residual) -> tuple[str, str, Span] | None:
     _, read = masks(residual.graph)
     batch = batch_mask(residual.graph, residual.scope)
     moving = {p.name for p, n in residual.points if read[n.id] & batch}
-    for group in _columns(program.graph).values():
+    followed = _still_moved(program, residual)
+    for key, group in _columns(program.graph).items():
+        if key not in followed:
+            continue  # the key itself is held: the row is whole, whatever else moves the points
         fixed: dict[str, set[int]] = {}
         adaptive: dict[str, set[int]] = {}
         for column in group:
@@ -66,6 +69,22 @@ def split(program: Program, residual: Residual) -> tuple[str, str, Span] | None:
             span = program.graph.origin.get(group[0].id, NOWHERE)
             return _list(fixed), _list(adaptive), span
     return None
+
+
+def _still_moved(program: Program, residual: Residual) -> set[int]:
+    """The nodes of G0 that the batch reaches past the pins, by structure."""
+    pinned = {m.node.id for p in residual.pins for m in p.site.marks}
+    graph = program.graph
+    out: set[int] = set()
+    for node in graph.nodes:
+        if node.id in pinned:
+            continue
+        if node.op is Op.INPUT:
+            if graph.inputs[str(node.attr)].is_batch(program.scope):
+                out.add(node.id)
+        elif any(a.id in out for a in node.args):
+            out.add(node.id)
+    return out
 
 
 def _covered(

@@ -25,6 +25,6 @@ def test_layers_together() -> None:
     sink = Sink()
     facts = load_facts([FACTS / f"{name}.yaml" for name in LAYERS], sink)
     assert not sink.items
-    assert set(facts.facts) == {"device", "model", "engine", "parallel"}
+    assert set(facts.facts) == {"device", "model", "engine", "parallel", "comm"}
     assert (facts.inputs["num_tokens"].lo, facts.inputs["num_tokens"].hi) == (1, 16384)
-    assert len(facts.tables["tuned"]) == 4  # type: ignore[arg-type]  # a mapping
+    assert len(facts.tables["tuned"]) == 13  # type: ignore[arg-type]  # a mapping
