@@ -21,6 +21,7 @@ from selc.cli.compile import compile_command
 from selc.cli.crash import report
 from selc.cli.explain import explain
 from selc.cli.facts import facts
+from selc.cli.legal import legal
 from selc.cli.output import wants_json, write_errors
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.span import Span
@@ -123,6 +124,7 @@ def app() -> None:
 app.add_command(compile_command)
 app.add_command(check)
 app.add_command(explain)
+app.add_command(legal)
 app.add_command(facts)
 app.add_command(cache)
 
