@@ -8,7 +8,7 @@ READY := $(VENV)/.selc-ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup main test test-fast lint fmt types golden corpus native bench docs ci clean
+.PHONY: help setup main test test-fast lint fmt types golden corpus native bench mutants docs ci clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -52,6 +52,11 @@ native: $(READY) ## only the tests that build C
 
 bench: $(READY) ## compile times and call costs on this machine
 	$(PY) benchmarks/run.py
+
+# Selectors for `make mutants`, as in: make mutants FOLDERS="build/moe_selector"
+FOLDERS ?= build/moe_selector
+mutants: $(READY) ## how many mutants of certificates the checker finds
+	$(PY) scripts/mutants.py $(FOLDERS)
 
 docs: $(READY) ## rewrite the generated pages
 	$(PY) scripts/errors_page.py
