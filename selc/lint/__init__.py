@@ -1,0 +1,1 @@
+"""`selc lint`: batch-dependent kernel selection in unmodified code, from its text."""

@@ -1,0 +1,82 @@
+"""The classes of attributes, from annotations and from constructor calls in `__init__`."""
+
+from __future__ import annotations
+
+import ast
+
+from selc.lint.index import Class
+from selc.lint.session import Session
+from selc.lint.state import State
+from selc.lint.values import dotted
+
+
+def attribute_types(session: Session, owner: Class) -> dict[str, Class]:
+    """Attribute names with the class of what they hold."""
+    found = session.types.get(id(owner))
+    if found is not None:
+        return found
+    found = session.types[id(owner)] = {}
+    for base in owner.bases(session.index):
+        found.update(attribute_types(session, base))
+    for node in owner.node.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            _note(session, owner, node.target.id, node.annotation, found)
+    method = owner.methods.get("__init__")
+    if method is None:
+        return found
+    state = State(session, method.module, method, 0)
+    for inner in ast.walk(method.node):
+        if isinstance(inner, ast.Import | ast.ImportFrom):
+            state.imports(inner)
+    notes = {each.arg: each.annotation for each in method.parameters}
+    for inner in ast.walk(method.node):
+        match inner:
+            case ast.Assign(
+                targets=[ast.Attribute(value=ast.Name(id="self"), attr=attr)], value=value
+            ):
+                _constructed(state, attr, value, notes, found)
+            case ast.AnnAssign(
+                target=ast.Attribute(value=ast.Name(id="self"), attr=attr),
+                annotation=note,
+                value=value,
+            ):
+                owner_found = state.annotated(note)
+                if owner_found is not None:
+                    found.setdefault(attr, owner_found)
+                elif value is not None:
+                    _constructed(state, attr, value, notes, found)
+            case _:
+                pass
+    return found
+
+
+def _note(
+    session: Session, owner: Class, attr: str, note: ast.expr, found: dict[str, Class]
+) -> None:
+    methods = list(owner.methods.values())
+    if methods:
+        named = State(session, owner.module, methods[0], 0).annotated(note)
+        if named is not None:
+            found.setdefault(attr, named)
+
+
+def _constructed(
+    state: State,
+    attr: str,
+    value: ast.expr,
+    notes: dict[str, ast.expr | None],
+    found: dict[str, Class],
+) -> None:
+    match value:
+        case ast.Call(func=func):
+            name = dotted(func)
+            if name.rsplit(".", 1)[-1].lstrip("_")[:1].isupper():
+                made = state.resolve(name)
+                if isinstance(made, Class):
+                    found.setdefault(attr, made)
+        case ast.Name(id=name) if name in notes:
+            made = state.annotated(notes[name])
+            if made is not None:
+                found.setdefault(attr, made)
+        case _:
+            pass

@@ -1,0 +1,253 @@
+"""Choices: where a batch quantity is reported, and what the report says."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from selc.lint.session import Hit, place
+from selc.lint.values import NOTHING, UNKNOWN, Taint, Val, join, merge, only, step, tainted
+
+if TYPE_CHECKING:
+    from selc.lint.state import State
+
+_MOST_HITS = 80
+
+
+def report(
+    state: State,
+    code: str,
+    level: str,
+    node: ast.expr | ast.stmt,
+    taint: Taint,
+    *,
+    sink: str,
+    what: str,
+    role: str = "",
+    help: str = "",
+) -> None:
+    """Record that labels reach a choice; one hit for the batch, one for each parameter."""
+    if state.silent or state.offline or not taint:
+        return
+    hits = state.summary.hits
+    where = place(state.module.shown, node)
+    text = state.module.line(node.lineno)
+    last = state.at(node)
+    state.pending.pop(sink.rsplit(".", 1)[-1], None)
+    sources = [label for label in taint if label[0] == "src"]
+    sources.sort(key=lambda label: (taint[label].control, len(taint[label].steps)))
+    chosen = sources[:1] + [label for label in taint if label[0] != "src"]
+    for label in chosen:
+        if any(h.code == code and h.place == where and h.label == label for h in hits):
+            continue
+        if sum(h.label[0] != "src" for h in hits) > _MOST_HITS and label[0] != "src":
+            continue
+        flow = step({label: taint[label]}, last)[label]
+        hits.append(
+            Hit(
+                code,
+                level,
+                where,
+                state.function.qualname,
+                label,
+                flow,
+                sink,
+                role,
+                what,
+                help,
+                text,
+            )
+        )
+
+
+def check_field(
+    state: State,
+    node: ast.expr | ast.stmt,
+    name: str,
+    value: Val,
+    callee: str,
+    owner: str,
+    launch: bool = False,
+) -> None:
+    """A field of a call, a record or a configuration."""
+    taint = value.taint
+    if not taint:
+        return
+    last = callee.rsplit(".", 1)[-1]
+    role = state.names.role(name, last)
+    what = f"`{name}` of {owner}"
+    pin = state.names.pins.get(name, "")
+    help_ = f"pin `{name}` to {pin}" if pin else ""
+    if role == "harmful":
+        report(state, "SEL101", "error", node, taint, sink=name, role=role, what=what, help=help_)
+    elif role == "opaque":
+        report(state, "SEL105", "warning", node, taint, sink=name, role=role, what=what)
+    elif role == "neutral":
+        report(state, "SEL109", "note", node, taint, sink=name, role=role, what=what)
+    elif launch and not role and name.isupper() and _chosen(taint):
+        report(state, "SEL101", "warning", node, taint, sink=name, role="constexpr", what=what)
+
+
+def _chosen(taint: Taint) -> bool:
+    """Whether a comparison or a branch lies on the way: sizes that pass through are no choice."""
+    return any(flow.threshold or flow.control for flow in taint.values())
+
+
+def check_store(state: State, name: str, value: Val, node: ast.stmt, lasting: bool = False) -> None:
+    """An assignment to a name or attribute that is a field by its name."""
+    if state.silent:
+        return
+    taint = value.taint
+    if lasting and value.const is not UNKNOWN and value.const is not None:
+        taint = merge(taint, state.control)
+    if not taint:
+        return
+    role = state.names.role(name)
+    if role == "harmful":
+        if lasting:
+            check_field(state, node, name, tainted(NOTHING, taint), "", "what is stored")
+        else:
+            state.pending[name] = (node, taint)
+    elif role == "opaque" and lasting:
+        check_field(state, node, name, tainted(NOTHING, taint), "", "what is stored")
+
+
+def check_switched(
+    state: State,
+    name: str,
+    first: Val,
+    second: Val,
+    cause: Taint,
+    body: Sequence[ast.stmt],
+    orelse: Sequence[ast.stmt],
+) -> None:
+    """A variable that two arms leave different: a field, or a configuration with fields."""
+    node = _assignment(body, name) or _assignment(orelse, name)
+    if node is None or state.silent:
+        return
+    if state.names.role(name) == "harmful":
+        state.pending[name] = (node, cause)
+    if first.fields is None or second.fields is None:
+        return
+    for key in _differing(first, second):
+        check_field(state, node, key, tainted(NOTHING, cause), "", f"`{name}`")
+
+
+def _differing(first: Val, second: Val) -> list[str]:
+    """Fields that are not known to be equal."""
+    out = []
+    ours, theirs = first.fields or {}, second.fields or {}
+    for key in {**ours, **theirs}:
+        one, other = ours.get(key), theirs.get(key)
+        if one is None or other is None:
+            out.append(key)
+        elif one is not other and (one.const is UNKNOWN or one.const != other.const):
+            if one.const is not UNKNOWN or other.const is not UNKNOWN:
+                out.append(key)
+    return out
+
+
+def _assignment(body: Sequence[ast.stmt], name: str) -> ast.stmt | None:
+    found: ast.stmt | None = None
+    for each in body:
+        for node in ast.walk(each):
+            match node:
+                case ast.Assign(targets=targets) if any(
+                    isinstance(t, ast.Name) and t.id == name for t in targets
+                ):
+                    found = node
+                case ast.AnnAssign(target=ast.Name(id=other)) if other == name:
+                    found = node
+                case _:
+                    pass
+    return found
+
+
+def check_returns(state: State) -> Val:
+    """What the function returns, and a report if it is named like a choice."""
+    ways = [way for way in state.returned if way.node is not None]
+    if not ways:
+        return NOTHING
+    texts = {ast.dump(way.node) for way in ways if way.node is not None}
+    several = len(texts) > 1
+    whole: Val | None = None
+    cause: Taint = {}
+    first = None
+    for way in ways:
+        value = way.value
+        if several and way.control and _pickable(way.value, way.node):
+            cause = merge(cause, way.control)
+            value = tainted(value, way.control)
+            _check_row(state, way.node, value, ways[0].value, way.control)
+        if value.taint and (
+            first is None or (only(value.taint, "src") and not only(first[1].taint, "src"))
+        ):
+            first = (way.node, value)
+        whole = value if whole is None else join(whole, value)
+    assert whole is not None
+    if first is not None and not state.silent:
+        _check_selector(state, first[0], first[1])
+    return whole
+
+
+def _pickable(value: Val, node: ast.stmt | None) -> bool:
+    if (value.rows or value.vec or value.shape) and not value.taint:
+        return False
+    inner = node.value if isinstance(node, ast.Return) else None
+    if isinstance(
+        inner, ast.Name | ast.Attribute | ast.Constant | ast.Compare | ast.BoolOp | ast.Dict
+    ):
+        return True
+    return not value.opaque and not isinstance(inner, ast.Call)
+
+
+def _check_row(state: State, node: ast.stmt | None, value: Val, other: Val, cause: Taint) -> None:
+    if value.fields is None or node is None:
+        return
+    for key in value.fields:
+        if other.fields is None or other is value or key in _differing(value, other):
+            field = tainted(NOTHING, cause)
+            if state.names.role(key) == "harmful":
+                check_field(state, node, key, field, "", "the returned configuration")
+
+
+def _check_selector(state: State, node: ast.stmt | None, value: Val) -> None:
+    """A function that is named like a choice and returns one that follows the batch."""
+    name = state.function.node.name
+    if node is None or not state.names.matches("selectors", name):
+        return
+    role = "harmful" if state.names.role(name.split("_", 1)[-1]) == "harmful" else "opaque"
+    harmful = role == "harmful" or "num_split" in name or "kv_split" in name or "split_k" in name
+    level = "error" if harmful else "warning"
+    report(
+        state,
+        "SEL105",
+        level,
+        node,
+        value.taint,
+        sink=name,
+        role=role,
+        what=f"what `{name}` returns",
+    )
+
+
+def flush_pending(state: State) -> None:
+    """Variables named like harmful fields that no other report spoke of."""
+    reported = {hit.sink.rsplit(".", 1)[-1] for hit in state.summary.hits}
+    for name, (node, taint) in list(state.pending.items()):
+        if name not in reported:
+            what = f"`{name}`"
+            pin = state.names.pins.get(name, "")
+            help_ = f"pin `{name}` to {pin}" if pin else ""
+            report(
+                state,
+                "SEL101",
+                "error",
+                node,
+                taint,
+                sink=name,
+                role="harmful",
+                what=what,
+                help=help_,
+            )
