@@ -8,6 +8,7 @@ from typing import Any
 
 from selc.frontend import (
     access,
+    arity,
     calls,
     classes,
     enums,
@@ -50,6 +51,7 @@ def call(
     cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], kwargs: dict[str, V]
 ) -> V:
     """A built-in function."""
+    arity.check(cx, e, arity.FUNCTIONS.get(name), args, kwargs)
     if args and isinstance(args[0], Choice) and name in _OF_COLLECTIONS and len(args) == 1:
         return expr._sited(
             cx, st, e, expr.each(cx, st, args[0], lambda s, v: call(cx, s, e, name, (v,), kwargs))
@@ -301,8 +303,6 @@ def _map(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict
 
 
 def _sorted(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    if isinstance(args[0], Node) and not kwargs:
-        return cx.op(st, e, Op.SORTED, args[0])
     value = args[0]
     if isinstance(value, Ref) and isinstance(cx.obj(st, value, e), ListObj):
         obj = cx.obj(st, value, e)
@@ -313,8 +313,10 @@ def _sorted(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: d
     by = [v if key is cx.none else calls.invoke(cx, st, e, key, (v,), {}) for v in items]
     known = [cx.known(enums.ordered(cx, st, k, e, False)) for k in by]
     reverse = cx.known_bool(expr.truth(cx, st, kwargs.get("reverse", cx.false), e))
+    if key is cx.none and reverse is not None and any(k is None for k in known):
+        return _in_order(cx, st, e, items, reverse)
     if reverse is None or any(k is None for k in known):
-        cx.refuse(e, "SEL901", "sorting values that depend on an input is not supported")
+        cx.refuse(e, "SEL901", "sorting by keys that depend on an input is not supported")
     values: list[Any] = [k[0] for k in known if k is not None]
     try:
         order = sorted(range(len(items)), key=lambda i: values[i], reverse=reverse)
@@ -324,6 +326,18 @@ def _sorted(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: d
         )
         return cx.graph.add(Op.FAIL)
     return cx.heap.new(st, ListObj(tuple(items[i] for i in order)))
+
+
+def _in_order(cx: Lowering, st: State, e: ast.Call, items: tuple[V, ...], reverse: bool) -> V:
+    """A sorted list of numbers or strings; no site, for the graph holds it as a tuple."""
+    nodes = [cx.settle(v) for v in items if isinstance(v, Node) and "symbol" not in cx.abs(v).kinds]
+    if len(nodes) < len(items):
+        cx.refuse(e, "SEL901", "sorting these values is not supported: they depend on an input")
+    whole = cx.graph.fold(Op.TUPLE, *(nodes[::-1] if reverse else nodes), origin=cx.span(e))
+    cx.check(st, e, Op.SORTED, None, (whole,))
+    result = cx.graph.fold(Op.SORTED, whole, origin=cx.span(e))
+    places = [cx.graph.fold(Op.INDEX, result, cx.graph.const(i)) for i in range(len(nodes))]
+    return cx.heap.new(st, ListObj(tuple(places[::-1] if reverse else places)))
 
 
 def _any_all(existential: bool) -> Rule:

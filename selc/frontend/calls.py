@@ -275,9 +275,8 @@ def _external(
     if _no_effect(name):
         return cx.none
     assert isinstance(e, ast.Call)
-    model = library.MODELS.get(name)
-    if model is not None:
-        return model(cx, st, e, args, kwargs)
+    if name in library.MODELS:
+        return library.call(cx, st, e, name, args, kwargs)
     if name.startswith("builtins."):
         return builtins_.call(cx, st, e, name.removeprefix("builtins."), args, kwargs)
     if name.startswith("selc.lang."):

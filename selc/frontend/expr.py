@@ -494,26 +494,25 @@ def _fstring(cx: Lowering, st: State, e: ast.JoinedStr) -> V:
         elif isinstance(part, ast.FormattedValue):
             value = lower(cx, st, part.value)
             if part.format_spec is not None or part.conversion not in (-1, 115):
-                spec = (
-                    cx.known(scalar(cx, st, part.format_spec))
-                    if part.format_spec is not None
-                    else ("",)
-                )
-                node = cx.known(as_node(cx, st, value, part))
-                if node is None or spec is None or part.conversion == 97:
-                    cx.refuse(
-                        part,
-                        "SEL901",
-                        "a format specification on a value that is not known before serving",
-                    )
-                text = repr(node[0]) if part.conversion == 114 else node[0]
-                parts.append(cx.graph.const(format(text, str(spec[0]))))
+                parts.append(_formatted(cx, st, e, part, value))
             else:
                 parts.append(access.text_of(cx, st, part.value, value))
     out = cx.graph.const("")
     for piece in parts:
         out = cx.op(st, e, Op.ADD, out, piece)
     return out
+
+
+def _formatted(cx: Lowering, st: State, e: ast.expr, part: ast.FormattedValue, value: V) -> Node:
+    """A field with a conversion or a format: what `str.format` makes of it."""
+    spec = part.format_spec
+    known = cx.known(scalar(cx, st, spec)) if spec is not None else ("",)
+    node = as_node(cx, st, value, part)
+    if known is None or set("{}") & set(str(known[0])) or "symbol" in cx.abs(node).kinds:
+        cx.refuse(part, "SEL901", "this format specification is not supported")
+    convert = "" if part.conversion == -1 else f"!{chr(part.conversion)}"
+    field = cx.graph.const(f"{{{convert}:{known[0]}}}")
+    return cx.op(st, e, Op.METHOD, field, node, attr="format")
 
 
 def _walrus(cx: Lowering, st: State, e: ast.NamedExpr) -> V:

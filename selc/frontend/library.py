@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from selc.frontend import access, expr, iteration, literals, methods, names
+from selc.frontend import access, arity, expr, iteration, literals, methods, names
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import Choice, DictObj, External, FileV, InstObj, Mask, Ref, V
@@ -363,6 +363,15 @@ MODELS: Final[dict[str, Model]] = {
     "logging.getLogger": _logger,
 }
 """Library functions that are modelled, by qualified name; `functions:` facts come first."""
+
+
+def call(
+    cx: Lowering, st: State, e: ast.Call, name: str, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
+    """A modelled library function."""
+    arity.check(cx, e, arity.FUNCTIONS.get(name), args, kwargs)
+    return MODELS[name](cx, st, e, args, kwargs)
+
 
 ENGINE_MODELS: Final[dict[str, Model]] = {"init_logger": _logger}
 """Engine helpers that are modelled by their last name."""

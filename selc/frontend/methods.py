@@ -6,6 +6,7 @@ import ast
 
 from selc.frontend import (
     access,
+    arity,
     expr,
     iteration,
     names,
@@ -95,17 +96,22 @@ def method(  # noqa: C901  # one case per kind
             )
         return sequences.aggregate(cx, st, e, self, name, method=True)
     if isinstance(self, Node):
+        arity.check(cx, e, arity.NUMBER.get(name, arity.TEXT), args, kwargs)
         return _node_method(cx, st, e, self, name, args)
     if isinstance(self, Ref):
         obj = cx.obj(st, self, e)
         if isinstance(obj, DictObj):
+            arity.check(cx, e, arity.DICT.get(name), args, kwargs)
             return _dict_method(cx, st, e, self, obj, name, args, kwargs)
         if isinstance(obj, ListObj):
+            arity.check(cx, e, arity.LIST.get(name), args, kwargs)
             return _list_method(cx, st, e, self, obj, name, args)
         if obj.name == tensors.TENSOR:
             return tensors.method(cx, st, e, self, name, args, kwargs)
     if isinstance(self, Tup) and self.size and name == "numel" and not args:
         return tensors.product(cx, [expr.as_node(cx, st, v, e) for v in self.items])
+    if isinstance(self, Tup):
+        arity.check(cx, e, arity.TUPLE.get(name), args, kwargs)
     if isinstance(self, Tup) and name in ("index", "count"):
         return cx.op(
             st,
@@ -116,6 +122,8 @@ def method(  # noqa: C901  # one case per kind
             attr=name,
         )
     if isinstance(self, Tup) and name == "_replace":
+        if not set(kwargs) <= set(self.fields):
+            cx.refuse(e, "SEL901", f"`{snippet(e)}` names a field that the tuple does not have")
         items = tuple(kwargs.get(f, v) for f, v in zip(self.fields, self.items, strict=True))
         return Tup(items, self.fields, cls=self.cls)
     if isinstance(self, Tup) and name == "_asdict":
@@ -280,7 +288,7 @@ def _list_method(
             e,
             Op.METHOD,
             expr.as_node(cx, st, Tup(obj.items), e),
-            expr.as_node(cx, st, args[0], e),
+            *[expr.as_node(cx, st, a, e) for a in args],
             attr=name,
         )
     elif name == "insert":

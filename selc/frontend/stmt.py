@@ -317,8 +317,10 @@ def _mark_fields(cx: Lowering, st: State, name: ast.Name, ref: Ref) -> None:
             isinstance(value, Node)
             and isinstance(key, str)
             and (cx.known(value) is None or cx.frame.plan.returns > 1)
+            and cx.known_bool(entry.present) is not False
         ):
-            value = cx.mark(st, f"{name.id}.{key}", "field", value, cx.span(name))
+            with cx.under(entry.present):  # the site is not met where the key is not there
+                value = cx.mark(st, f"{name.id}.{key}", "field", value, cx.span(name))
             changed = True
         out[key] = Entry(entry.present, value)
     if not changed:

@@ -94,3 +94,17 @@ def test_names_of_the_function_around(tmp_path: Path) -> None:
     write(tmp_path, {"mod.py": source})
     program = lift(tmp_path, "pkg.mod:choose", FACTS)
     assert agree(tmp_path, program, "pkg.mod:choose", {"m": list(range(10))}) == 10
+
+
+def test_a_field_that_may_be_absent_is_a_site_only_where_it_is_there(tmp_path: Path) -> None:
+    source = """
+        def choose(m):
+            made = {"a": m}
+            if m > 4:
+                made["c"] = m + 1
+            return made
+        """
+    write(tmp_path, {"mod.py": source})
+    program = lift(tmp_path, "pkg.mod:choose", FACTS.replace(", returns: {result: bits}", ""))
+    met = [m for m in range(10) if "choose.made.c" in run_program(program, {"m": m}).sites]
+    assert met == [5, 6, 7, 8, 9]

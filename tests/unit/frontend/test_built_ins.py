@@ -1,0 +1,80 @@
+"""Built-in functions and methods: arguments that no model looks at, sorting, formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.frontend.lifting import agree, lift, refusal, write
+
+FACTS = """
+selection: {function: "pkg.mod:choose", scope: launch, returns: {result: bits}}
+inputs:
+  m: {kind: runtime, range: [-1, 3]}
+  text: {kind: runtime, values: ["a-b-c", "x"]}
+  shape: {kind: runtime, values: [[1, 2, 3], [3, 0, 3]]}
+  r: {kind: runtime, values: [0.5, -0.0, 2.0]}
+"""
+GIVEN = {
+    "m": range(-1, 4),
+    "text": ("a-b-c", "x"),
+    "shape": ((1, 2, 3), (3, 0, 3)),
+    "r": (0.5, -0.0, 2.0),
+}
+SOURCE = """
+import math
+
+def choose(m, text, shape, r):
+    return {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "argument"),
+    [
+        ('text.split("-", maxsplit=1)[-1]', "maxsplit"),
+        ('"{x}".format(x=m)', "x"),
+        ("round(r, ndigits=1)", "ndigits"),
+        ('int("10", base=2) + m', "base"),
+        ("pow(3, m, 5)", None),
+        ("math.log2(m, 2)", None),
+        ("{0: m}.get()", None),
+    ],
+)
+def test_what_no_model_looks_at_is_refused(tmp_path: Path, body: str, argument: str | None) -> None:
+    write(tmp_path, {"mod.py": SOURCE.replace("{body}", body)})
+    said = refusal(tmp_path, "pkg.mod:choose", FACTS)
+    assert said.startswith("SEL901")
+    assert (f"`{argument}=`" if argument else "by position") in said
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[1, 2, 1].index(1, m)",
+        "(1, 2, 1).index(1, m)",
+        'text.split("-", 1)[-1]',
+        "sum(shape, start=m)",
+        "sorted((m, 2, r))[1]",
+        "sorted((m, True, 1, r), reverse=True)[1]",
+        "sorted(shape) == (0, 3, 3)",
+        "sorted(shape) == [0, 3, 3]",
+        "sorted(shape)[m]",
+        "(sorted(shape) + [m])[3]",
+        "sorted([text, m])[0]",
+        'f"{m:>4}|{r:.2f}|{text!r:<10}|{text!s:>3}|{shape!r}"',
+        'f"{text:d}"',
+        'f"{None:>4}" if m > 2 else "x"',
+    ],
+)
+def test_as_in_cpython(tmp_path: Path, body: str) -> None:
+    write(tmp_path, {"mod.py": SOURCE.replace("{body}", body)})
+    program = lift(tmp_path, "pkg.mod:choose", FACTS)
+    agree(tmp_path, program, "pkg.mod:choose", GIVEN)
+
+
+def test_a_format_that_is_wrong_is_no_traceback(tmp_path: Path) -> None:
+    write(tmp_path, {"mod.py": SOURCE.replace("{body}", 'f"{12:q}" if m > 2 else "x"')})
+    program = lift(tmp_path, "pkg.mod:choose", FACTS)
+    assert agree(tmp_path, program, "pkg.mod:choose", GIVEN) == 48
