@@ -105,25 +105,29 @@ def attach(
     Raises:
         Refused: a field has a role or values that a class cannot have.
     """
-    graph = cx.graph
     for each in classes:
         cls = replace(each, unnamed=tuple([f for f in each.fields if f in unnamed]))
         decl = cx.facts.classes[cls.name.partition(".")[2]]
         _check(cx, program, cls, decl)
-        values = [_ended(cx, program, f) for f in cls.fields]
-        given = [program.point(n).node for n, _ in cls.given]
-        made = class_node(graph, cls, values, given)
-        marked = graph.add(Op.MARK, made, attr=("class", cls.name), origin=decl.span)
-        kept = is_class(graph, cls, values, given, marked)
-        mark = Mark(marked, cx.true, len(program.guards))
-        program.sites[cls.name] = Site(cls.name, "class", decl.span, [mark])
-        program.points.append(Point(cls.name, "bits", marked, (cls.name,)))
-        why = "no configuration of the class is legal for this input"
-        program.guards.append(
-            Guard("require", "class", f"{cls.name} is kept", why, decl.span, cx.true, kept)
-        )
-        program.classes.append(cls)
+        add_class(program, cls, decl.span)
         program.assumptions += _assumptions(cls)
+
+
+def add_class(program: Program, cls: BitClass, span: Span) -> None:
+    """Add one class: its fields are read through points that can be overwritten, and neutral."""
+    graph = program.graph
+    values = [_ended(program, f) for f in cls.fields]
+    given = [program.point(n).node for n, _ in cls.given]
+    made = class_node(graph, cls, values, given)
+    marked = graph.add(Op.MARK, made, attr=("class", cls.name), origin=span)
+    kept = is_class(graph, cls, values, given, marked)
+    always = graph.const(True)
+    mark = Mark(marked, always, len(program.guards))
+    program.sites[cls.name] = Site(cls.name, "class", span, [mark])
+    program.points.append(Point(cls.name, "bits", marked, (cls.name,)))
+    why = "no configuration of the class is legal for this input"
+    program.guards.append(Guard("require", "class", f"{cls.name} is kept", why, span, always, kept))
+    program.classes.append(cls)
 
 
 def _check(cx: Lowering, program: Program, cls: BitClass, decl: ClassesDecl) -> None:
@@ -152,11 +156,11 @@ def _check(cx: Lowering, program: Program, cls: BitClass, decl: ClassesDecl) -> 
             raise _wrong(decl.span, message, "measure with the values that the program returns")
 
 
-def _ended(cx: Lowering, program: Program, name: str) -> Node:
+def _ended(program: Program, name: str) -> Node:
     """The field as a read of its point, by which it can be overwritten; it counts as neutral."""
     place = next(k for k, p in enumerate(program.points) if p.name == name)
     point = program.points[place]
-    node = cx.graph.add(Op.MARK, point.node, attr=("result", name))
+    node = program.graph.add(Op.MARK, point.node, attr=("result", name))
     program.points[place] = replace(point, role="neutral", node=node)
     return node
 
