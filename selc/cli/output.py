@@ -65,7 +65,19 @@ def write_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
     if items:
         from selc.diag.render_text import render_all
 
-        _echo(render_all(items), err=True)
+        _echo(render_all([_with_step(item) for item in items]), err=True)
+
+
+def _with_step(item: Diagnostic) -> Diagnostic:
+    """An error with a next step: where it has none of its own, that of its code."""
+    if item.help or item.severity is not Severity.ERROR:
+        return item
+    from dataclasses import replace
+
+    from selc.diag.rules import find_rule
+
+    rule = find_rule(item.code)
+    return item if rule is None else replace(item, help=rule.first_step)
 
 
 def write_json(value: dict[str, Any]) -> None:

@@ -23,6 +23,12 @@ class Rule:
     language: str = "python"
 
     @property
+    def first_step(self) -> str:
+        """The first sentence of what to do, as a hint: without capital and full stop."""
+        sentence = self.action.partition(". ")[0].rstrip(".").replace("\n", " ")
+        return sentence[:1].lower() + sentence[1:]
+
+    @property
     def sections(self) -> tuple[tuple[str, str], ...]:
         """Headings and texts in the order in which they are shown."""
         return (

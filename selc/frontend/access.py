@@ -163,8 +163,14 @@ def sequence_item(cx: Lowering, st: State, e: ast.Subscript, items: tuple[V, ...
             return items[i]
         cx.partial(st, e, cx.false, "IndexError", f"`{snippet(e)}` is out of range")
         return cx.graph.add(Op.FAIL)
+    kinds = cx.abs(node).kinds
+    if not kinds & {"int", "bool"}:
+        cx.partial(st, e, cx.false, "TypeError", f"the index in `{snippet(e)}` must be an integer")
+        return cx.graph.add(Op.FAIL)
     if all(isinstance(v, Node) for v in items):
         return cx.op(st, e, Op.INDEX, expr.as_node(cx, st, Tup(items), e), node)
+    if not kinds <= {"int", "bool"}:
+        cx.refuse(e, "SEL901", f"the index in `{snippet(e)}` is not always an integer")
     inside = cx.graph.both(
         cx.graph.fold(Op.GE, node, cx.graph.const(-len(items))),
         cx.graph.fold(Op.LT, node, cx.graph.const(len(items))),

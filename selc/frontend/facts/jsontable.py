@@ -14,6 +14,9 @@ TOKEN: Final = re.compile(
     r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|-?Infinity|NaN|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?', re.DOTALL
 )
 
+_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]', re.DOTALL)
+MAX_DEPTH: Final = 64
+
 
 class Bad(Exception):
     """A value that JSON tables do not take."""
@@ -25,6 +28,11 @@ class Bad(Exception):
 
 def read_json(text: str, path: str, sink: Sink) -> tuple[object] | None:
     """The value of a JSON text in a box; lists are tuples."""
+    if _depth(text) > MAX_DEPTH:
+        top = Span(path, 1, 1, 1, 1)
+        message = f"this file is nested more than {MAX_DEPTH} deep"
+        error(sink, UNREADABLE, top, message, "flatten it")
+        return None
     try:
         value = json.loads(
             text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float,
@@ -36,10 +44,17 @@ def read_json(text: str, path: str, sink: Sink) -> tuple[object] | None:
         error(sink, UNREADABLE, span, f"this is not JSON: {e.msg}", "mend the file at this place")
     except Bad as e:
         error(sink, WRONG, _place(text, path, e.token), e.message, e.help)
-    except RecursionError:
-        top = Span(path, 1, 1, 1, 1)
-        error(sink, UNREADABLE, top, "this file is nested too deeply", "flatten it")
     return None
+
+
+def _depth(text: str) -> int:
+    """How deep the brackets of a text go."""
+    depth = most = 0
+    for part in _BRACKET.findall(text):
+        if part[0] != '"':
+            depth += 1 if part in "[{" else -1
+            most = max(most, depth)
+    return most
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -285,7 +285,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         (f'{{"a": {"9" * 5000}}}', "SEL911", 1, 7, "5000 digits"),
         ('{"a": 1,\n}', "SEL914", 2, 1, "this is not JSON"),
         ("", "SEL914", 1, 1, "this is not JSON"),
-        ("[" * 100000, "SEL914", 1, 1, "nested too deeply"),
+        ("[" * 100000, "SEL914", 1, 1, "nested more than 64 deep"),
     ],
 )  # fmt: skip
 def test_json(tmp_path: Path, text: str, code: str, line: int, column: int, message: str) -> None:
