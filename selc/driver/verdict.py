@@ -32,16 +32,25 @@ def nothing_legal(decided: Decided) -> list[Diagnostic]:
         message = f"nothing is legal with the knobs at their initial settings ({knobs})"
         hint = f"{found.legal} assignments are legal with other settings; change `knobs:`"
         return [Diagnostic("SEL931", message, _place(decided, ()), help=hint)]
-    culprits = [v for v in found.guards if v.refuted and v.counterexample is not None]
-    undecided = [v for v in found.guards if v.unknown]
+    from selc.driver.conflict import conflict, matter
+
+    core = conflict(decided)
+    culprits = [v for v in core if v.refuted and v.counterexample is not None]
+    undecided = [v for v in core if v.unknown]
     notes = [_breaks(decided, v) for v in culprits] + [_open(decided, v) for v in undecided]
+    read = sorted({name for v in core for name in matter(decided, v)})
+    if len(core) > 1:
+        notes.insert(
+            0, f"these {len(core)} guards conflict; without any one of them, some are legal"
+        )
+    notes += [f"the inputs that matter: {', '.join(read)}"] if read else []
     many = f"none of the {found.assignments} assignments" if found.assignments > 1 else "no choice"
     return [
         Diagnostic(
             "SEL931",
             f"{many} of the pins is legal",
             _place(decided, (*culprits, *undecided)),
-            notes=tuple(notes[:MAX_SHOWN]),
+            notes=tuple(notes[: MAX_SHOWN + 2]),
             help="narrow the ranges, state a promise under `assume:`, or offer a pin another value",
         )
     ]
