@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from selc.diag.diagnostic import Refused
 from selc.frontend import (
+    decorating,
     expr,
     launches,
     names,
@@ -105,6 +106,7 @@ def function(
 ) -> V:
     """A function definition as a value."""
     flavour, cached = "", False
+    own: list[ast.expr] = []
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
         text = ast.unparse(target)
@@ -118,14 +120,19 @@ def function(
         elif qualname == cx.entry_name and module is cx.entry_module:
             _as_written(cx, decorator, qualname)
         else:
-            return launches.definition(node, qualname, module.module_name)
+            own.append(decorator)
+    if own and scope is not None:
+        return launches.definition(node, qualname, module.module_name)
     if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(node)):
         return Opaque(qualname)
     cx.keep.append(node)
     defaults = tuple(_default(cx, st, d) for d in node.args.defaults)
     pairs = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
     kw = {a.arg: _default(cx, st, d) for a, d in pairs if d is not None}
-    return Func(node, module, qualname, scope, defaults, kw, cls, flavour, cached)
+    func = Func(node, module, qualname, scope, defaults, kw, cls, flavour, cached)
+    if all(decorating.unchanged(cx, d, func) for d in own):
+        return func
+    return launches.definition(node, qualname, module.module_name)
 
 
 def _as_written(cx: Lowering, decorator: ast.expr, qualname: str) -> None:

@@ -19,9 +19,9 @@ class Before:
     heap: dict[int, Obj]
 
 
-def before(st: State) -> Before:
-    """Remember the state ahead of a call."""
-    return Before({k: dict(v) for k, v in st.scopes.items()}, dict(st.heap))
+def before(st: State, own: int) -> Before:
+    """Remember the state ahead of a call; `own` is the scope of the call itself."""
+    return Before({k: dict(v) for k, v in st.scopes.items() if k != own}, dict(st.heap))
 
 
 def settle(

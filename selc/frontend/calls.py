@@ -16,14 +16,13 @@ from selc.frontend import (
     iteration,
     launches,
     library,
-    literals,
     methods,
     names,
     reading,
+    stated,
     tensors,
 )
 from selc.frontend.context import MAX_DEPTH, Frame, Lowering, snippet
-from selc.frontend.facts import FunctionFact
 from selc.frontend.sites import Instance, Plan
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -45,7 +44,6 @@ from selc.frontend.values import (
     Unbound,
     V,
 )
-from selc.ir.domain import Domain
 from selc.ir.op import Op
 
 
@@ -53,7 +51,8 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:  # noqa: C901  # one case p
     """The value of a call expression."""
     fact = names.fact_for(cx, st, e) or names.fact_for(cx, st, e.func)
     if fact is not None and fact.is_value:
-        return _stated(cx, st, e, fact, ())
+        stated.evaluate(cx, st, e)
+        return stated.result(cx, st, e, fact, ())
     if isinstance(e.func, ast.Name) and e.func.id in ("any", "all") and len(e.args) == 1:
         tests, builtin = e.args[0], External(f"builtins.{e.func.id}")
         if isinstance(tests, ast.GeneratorExp) and names.load(cx, st, e.func) == builtin:
@@ -66,6 +65,8 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:  # noqa: C901  # one case p
             return iteration.first(cx, st, e, found)
     kernel = fact is not None and fact.opaque
     callee: V | None = None
+    if fact is not None:
+        stated.owner(cx, st, e.func)
     if kernel:
         callee = launches.stated(cx, st, e.func)
     elif fact is None:
@@ -86,7 +87,7 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:  # noqa: C901  # one case p
         )
     if callee is None:
         assert fact is not None
-        return _stated(cx, st, e, fact, args)
+        return stated.result(cx, st, e, fact, args)
     if not kernel and not isinstance(callee, Choice):
         return invoke(cx, st, e, callee, args, kwargs)
 
@@ -142,65 +143,6 @@ def _no_effect(name: str) -> bool:
         any(name == n or name.startswith(n + ".") for n in library.NO_EFFECT)
         and name != "logging.getLogger"
     )
-
-
-def _stated(cx: Lowering, st: State, e: ast.Call, fact: FunctionFact, args: tuple[V, ...]) -> V:
-    """The result of a call as the facts state it."""
-    if fact.is_value:
-        return literals.from_python(cx, st, fact.value)
-    if fact.kind:
-        d = fact.domain
-        assert d is not None
-        domain = (
-            Domain(d.lo or 0, d.hi or 0, d.step)
-            if d.values is None
-            else Domain(values=tuple(literals.resolve(cx, v) for v in d.values))
-        )
-        return cx.graph.input(_unknown(cx, st, e, args), fact.kind, domain)
-    assert fact.table is not None
-    nodes = [expr.as_node(cx, st, a, e) for a in args]
-    inside, out = cx.false, None
-    for row in reversed(fact.table):
-        if len(row) != len(nodes) + 1:
-            cx.refuse(
-                e,
-                "SEL911",
-                f"the table for `{snippet(e.func)}` has rows of {len(row) - 1} arguments, the "
-                f"call passes {len(nodes)}",
-            )
-        hit = cx.true
-        for node, key in zip(nodes, row[:-1], strict=True):
-            hit = cx.graph.both(
-                hit, cx.graph.fold(Op.EQ, node, cx.graph.const(literals.resolve(cx, key)))
-            )
-        inside = cx.graph.either(hit, inside)
-        value = literals.from_python(cx, st, row[-1])
-        if out is None:
-            out = value
-        else:
-            other = out
-            out = cx.branch(st, hit, access._give(value), access._give(other))
-    assert out is not None
-    if cx.known_bool(inside) is not True:
-        cx.partial(
-            st,
-            e,
-            inside,
-            "KeyError",
-            f"the facts' table for `{snippet(e.func)}` must cover this call",
-        )
-    return out
-
-
-def _unknown(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...]) -> str:
-    """The name of an unknown result: one per callee and arguments, `#2` for the second."""
-    name = snippet(e.func) + "()"
-    key = tuple(cx.unmarked(n).id for a in args for n in access.flat_nodes(a, cx, st))
-    known = cx.unknowns.setdefault(name, [])
-    if key not in known:
-        known.append(key)
-    n = known.index(key) + 1
-    return name if n == 1 else f"{name}#{n}"
 
 
 def invoke(  # noqa: C901  # one case per kind
@@ -393,7 +335,7 @@ def inline(
         instance, func.module, layout, cx.new_scope(func.scope, local), func.scope, 0, cls=func.cls
     )
     _bind(cx, st, e, func, frame, args, kwargs)
-    known = caching.before(st) if func.cached else None
+    known = caching.before(st, frame.scope) if func.cached else None
     value = bodies.run_function(cx, st, frame, func.node)
     caching.settle(cx, st, e, func, value, known)
     return value
