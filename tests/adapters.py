@@ -49,7 +49,9 @@ def passes() -> list[tuple[str, Pass]]:
 def emit(program: Program, out: Path, native: bool) -> ModuleType:
     """Write the selector of a program in which nothing is pinned, and import it."""
     from selc.codegen.package import emit as write
-    from selc.codegen.spec import Argument, KnobSpec, SelectorSpec
+    from selc.codegen.spec import Argument, KnobSpec, SelectorSpec, Sequence
+    from selc.driver.arguments import arguments
+    from selc.ir.domain import Input
 
     graph = program.graph
     inputs = list(graph.inputs.values())
@@ -68,7 +70,16 @@ def emit(program: Program, out: Path, native: bool) -> ModuleType:
     spec = SelectorSpec(
         program=program,
         residual=residual,
-        arguments=tuple(Argument(i.name, i.kind, i.domain) for i in inputs if i.kind != "knob"),
+        arguments=tuple(
+            Argument(i.name, i.kind, i.domain)
+            if isinstance(i, Input)
+            else Argument(
+                i.name,
+                i.kind,
+                sequence=Sequence(i.length, i.element, tuple(i.aggregates.items())),
+            )
+            for i in arguments(program)
+        ),
         pins=(),
         knobs=tuple(KnobSpec(k.name, tuple(k.domain), settings[k.name]) for k in knobs),
         evidence=("unknown",) * len(residual.guards),

@@ -17,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from selc.driver.arguments import arguments as arguments_of
 from selc.ir.interp import Result, run_program
 from selc.ir.program import Program
 from selc.ir.value import UNDEF, Symbol
@@ -67,7 +68,7 @@ def inputs(program: Program, row: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs of the graph."""
     out: dict[str, Any] = {}
     for name, declared in program.graph.inputs.items():
-        value = row[name]
+        value = eval(name, {}, dict(row)) if name.endswith(")") else row[name]
         domain_ = declared.domain
         for known in domain_.values or ():
             if isinstance(known, Symbol) and known.name == value:
@@ -156,8 +157,7 @@ class Agreement:
 
     def admitted(self, row: Mapping[str, Any]) -> bool:
         """Whether every `assume` of the facts holds."""
-        names = {**row, **self.made.constants}
-        return all(eval(a, {}, names) for a in self.made.facts["selection"].get("assume", ()))
+        return self.made.assumed(dict(row))
 
     def by_cpython(
         self, row: Mapping[str, Any], overwrites: Mapping[str, Any]
@@ -247,7 +247,8 @@ class Agreement:
             for row, want in zip(self.rows, self.wanted, strict=True):
                 if any(not same(row[k], settings[k]) for k in knobs):
                     continue
-                given = {k: v for k, v in row.items() if k in declared and k not in knobs}
+                taken = {a.name for a in arguments_of(self.program)}
+                given = {k: v for k, v in row.items() if k in taken}
                 for way in (module.select, module.select_unpinned):
                     got = selected(module, way, given)
                     got = None if got is None else {k: frozen(v) for k, v in got.items()}

@@ -199,7 +199,7 @@ class Expressions:
             lambda: f"next(c for c in TILES if c >= {leaf()})",
             lambda: f"next((c for c in TILES if c >= {leaf()}), {leaf()})",
             lambda: (
-                f"sorted({self.pick(lambda: 'TILES', lambda: 'ROWS', lambda: part('tuple') if self.rng.random() < 0.1 else 'STEPS')})[{self.rng.choice('012')}]"
+                f"sorted({self.pick(lambda: 'TILES', lambda: 'ROWS', lambda: part('tuple'), lambda: 'STEPS')})[{self.rng.choice('012')}]"
             ),
             lambda: f"sum(a * b for a, b in zip({part('tuple')}, TILES))",
             lambda: f"bisect.bisect_left(STEPS, {leaf()})",
@@ -208,7 +208,7 @@ class Expressions:
             lambda: f"{self.rng.choice(['min', 'max', 'len'])}({self.leaf('tuple', scope)})",
             lambda: f"len({self.leaf('str', scope)})",
             lambda: (
-                f"sorted({self.leaf('tuple', scope)})[1]" if self.rng.random() < 0.2 else leaf()
+                f"sorted({self.leaf('tuple', scope)}{self.rng.choice(['', ', reverse=True'])})[{self.rng.choice('012')}]"
             ),
             lambda: (
                 f"{part('str')}.{self.rng.choice(['find', 'count'])}({self.leaf('str', scope)})"
@@ -227,10 +227,22 @@ class Expressions:
             lambda: f"(lambda q, r={leaf()}: q + r)({i()})",
             lambda: f"partial(clamp, low={leaf()})({i()})",
             lambda: f"first_of({part('tuple')})",
+            lambda: f"tuned({i()} % 4)",
+            lambda: f"(sms() // {self.rng.choice(['4', '3', '64'])})",
+            lambda: (
+                f"{self.rng.choice(['Plan', 'WidePlan'])}({i()}).{self.rng.choice(['size', 'scale', 'tiles(2)', 'ready'])}"
+            ),
+            lambda: f"WidePlan.least({i()})",
+            lambda: "WIDTH",
+            lambda: self.seq(scope, ("max", "min", "sum", "len")) or leaf(),
         ]
         return self.rng.choice(
             self.rng.choice([arithmetic, arithmetic, choices, lookups, folds, calls])
         )()
+
+    def seq(self, scope: Scope, functions: tuple[str, ...]) -> str:
+        """What may be asked of a sequence input, if there is one."""
+        return f"{self.rng.choice(functions)}(lens)" if "lens" in scope else ""
 
     def unwrapped(self, scope: Scope) -> str:
         """An optional int that was tested."""
@@ -331,6 +343,11 @@ class Expressions:
             lambda: f"({part('float')}).is_integer()",
             lambda: f"{part('tuple')} {self.rng.choice(['==', '<', '!='])} {part('tuple')}",
             lambda: f"({part('mode')}).quick",
+            lambda: self.seq(scope, ("any", "all")) or f"{i()} in {{1, 4, 16}}",
+            lambda: f"{i()} in {{c for c in TILES}}",
+            lambda: (
+                f"{{LIMIT, 4}} {self.rng.choice(['==', '<=', '>'])} {{4, {self.rng.choice(['12', '1'])}}}"
+            ),
             lambda: f"{part('bool')} {self.rng.choice(['is True', 'is not False', '== True'])}",
         )
 
@@ -358,7 +375,7 @@ class Expressions:
                 f"str({self.leaf(self.rng.choice(['int', 'bool', 'float', 'opt', 'str']), scope)})"
             ),
             lambda: f'"-".join(({s()}, {self.leaf("str", scope)}))',
-            lambda: f'"%s:%d" % ({self.leaf("str", scope)}, {i()})',
+            lambda: f'("%s:%d" % ({self.leaf("str", scope)}, {i()}))',
             lambda: f'"{{}}/{{}}".format({self.leaf("str", scope)}, {i()})',
             lambda: f"{s()}[{self.rng.choice(['0', '-1', ':1', '1:'])}]",
             lambda: f"({s()} * {self.rng.choice(['2', i()])})",
@@ -394,7 +411,7 @@ class Expressions:
             lambda: self.made("tuple", scope, depth),
             lambda: f"tuple({self.leaf('int', scope)} + c for c in range(3))",
             lambda: f"({i()}, *{t()}[1:])",
-            lambda: f"({i()},) + {t()}[:2]",
+            lambda: f"(({i()},) + {t()}[:2])",
             lambda: f"{t()}[::-1]",
             lambda: f"tuple(sorted({self.pick(lambda: 'TILES', lambda: '(k, 3, LIMIT)')}))",
             lambda: f"tuple(reversed({t()}))",
@@ -410,8 +427,8 @@ class Expressions:
             lambda: self.made("list", scope, depth),
             lambda: f"[{self.leaf('int', scope)} * c for c in (1, 2, 3)]",
             lambda: f"list({self.leaf('tuple', scope)})",
-            lambda: f"[{self.leaf('int', scope)}] + {self.leaf('list', scope)}",
-            lambda: f"[c for c in TILES if c != 4] + [{self.leaf('int', scope)}]",
+            lambda: f"([{self.leaf('int', scope)}] + {self.leaf('list', scope)})",
+            lambda: f"([c for c in TILES if c != 4] + [{self.leaf('int', scope)}])",
             lambda: f"{self.leaf('list', scope)}.copy()",
             lambda: f"[*{self.leaf('tuple', scope)}, 1]",
         )
@@ -423,7 +440,7 @@ class Expressions:
             lambda: f"{self.leaf('dict', scope)}.copy()",
             lambda: f'{{**{self.leaf("dict", scope)}, "a": {self.leaf("int", scope)}}}',
             lambda: f"dict({self.leaf('dict', scope)}, b={self.leaf('int', scope)})",
-            lambda: f"{self.leaf('dict', scope)} | BASE",
+            lambda: f"({self.leaf('dict', scope)} | BASE)",
             lambda: f"config({self.of('int', scope, depth - 1)})",
             lambda: (
                 f"({self.leaf('dict', scope)} if {self.of('bool', scope, depth - 1)} else config(1))"

@@ -74,6 +74,8 @@ class Judge:
     native: bool = False
     counts: dict[str, int] = field(default_factory=dict)
     reason: str = ""
+    returned: dict[str, set[str]] = field(default_factory=dict)
+    varied: bool = False  # several `return`s name different variables as one point
     answer: dict[str, Any] = field(init=False)
     observer: Observer = field(init=False)
 
@@ -99,7 +101,8 @@ class Judge:
             return False
         self.answer = outcome.json
         pins = {p["name"]: kind_of(p["name"]) for p in self.answer["pins"]}
-        returned = {f"choose.{n}": "variable" for ns in self.named().values() for n in ns}
+        self.returned = self.named()
+        returned = {f"choose.{n}": "variable" for ns in self.returned.values() for n in ns}
         self.observer = Observer(self.made.text, "choose", {**returned, **pins})
         return True
 
@@ -128,13 +131,17 @@ class Judge:
     def rows(self, limit: int) -> list[dict[str, Any]]:
         """Admitted inputs: all if they are few."""
         every = domain(self.made, limit, self.rng)
-        assumed = self.made.facts["selection"].get("assume", ())
-        return [r for r in every if all(eval(a, {}, {**r, **self.made.constants}) for a in assumed)]
+        return [r for r in every if self.made.assumed(r)]
 
     @property
     def knobs(self) -> list[str]:
         """The names of the knobs, declared order."""
         return [i.name for i in self.made.inputs if i.kind == "knob"]
+
+    @property
+    def sequence(self) -> bool:
+        """Whether an input is a sequence."""
+        return any(i.element is not None for i in self.made.inputs)
 
     @property
     def role(self) -> dict[str, str]:
@@ -161,10 +168,13 @@ class Judge:
                 for point, name in names_in(node.value, ""):
                     if name not in bound:
                         out.setdefault(point, []).append(name)
+        self.varied = any(
+            len(names) < returns or "?" in names or len(set(names)) > 1 for names in out.values()
+        )
         return {
             point: set(names)
             for point, names in out.items()
-            if len(names) == returns and len(set(names)) == 1
+            if len(names) == returns and len(set(names)) == 1 and "?" not in names
         }
 
     # -- the judgement ----------------------------------------------------------------------------
@@ -237,11 +247,13 @@ class Judge:
             return None
         points = first[1]
         second: dict[str, Any] = {}
-        for point, names in self.named().items():
+        for point, names in self.returned.items():
             if self.role_of(point) != "aux" and point in points:
                 second.update({f"choose.{n}": points[point] for n in names})
         known = {k: v for k, v in second.items() if k in self.observer.sites}
         seen = self.observed(inputs, known, first[0])
+        if not seen and self.varied:
+            raise Unjudged("several returns name different variables as one point")
         return points if seen else None
 
     def observed(self, inputs: Row, overwrites: Mapping[str, Any], result: Any) -> bool:
@@ -342,8 +354,8 @@ class Judge:
 
     def dependence(self) -> None:
         """Which batch inputs each point depends on."""
-        if self.made.facts["selection"].get("require"):
-            return
+        if self.made.facts["selection"].get("require") or self.sequence:
+            return  # what a point depends on are aggregates, which are no arguments
         every = domain(self.made, 4096, self.rng)
         if len(every) > 400:
             return
@@ -405,8 +417,9 @@ def names_in(e: ast.expr, prefix: str) -> list[tuple[str, str]]:
     """The variables that a returned expression names, with their points."""
     if isinstance(e, ast.Name):
         return [(prefix or "result", e.id)]
-    if isinstance(e, ast.IfExp):
-        return names_in(e.body, prefix) + names_in(e.orelse, prefix)
+    if isinstance(e, ast.IfExp):  # `?` is no name: what is returned is now one arm, now the other
+        arms = names_in(e.body, prefix) + names_in(e.orelse, prefix)
+        return [(point, "?") for point, _ in arms]
     parts: list[tuple[str, ast.expr]] = []
     dot = f"{prefix}." if prefix else ""
     if isinstance(e, ast.Dict):
