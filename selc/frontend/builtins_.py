@@ -403,6 +403,8 @@ def _is_instance(cx: Lowering, st: State, e: ast.Call, value: V, kind: V) -> Nod
                 return cx.true
             if not kinds & _KINDS[name]:
                 return cx.false
+            if kinds - _KINDS[name] == {"none"}:
+                return cx.graph.negate(cx.graph.fold(Op.IS, value, cx.none))
         if isinstance(value, (Tup, Ref)):
             obj = cx.heap.get(st, value) if isinstance(value, Ref) else None
             actual = (

@@ -414,7 +414,7 @@ class Lowering:
         ok = self.graph.fold(Op.OK, *args, attr=(op.value, attr), origin=self.span(e))
         if self.known_bool(ok) is True:
             return
-        self.partial(st, e, ok, exception_of(op, [self.abs(a) for a in args]))
+        self.partial(st, e, ok, exception_of(op, attr, [self.abs(a) for a in args]))
 
     def partial(self, st: State, e: ast.AST, ok: Node, exception: str, text: str = "") -> None:
         """Control goes on only if `ok`; otherwise `exception` is raised here."""
@@ -563,7 +563,7 @@ _EXCEPTIONS = {
 }
 
 
-def exception_of(op: Op, args: list[AbsVal]) -> str:
+def exception_of(op: Op, attr: Value, args: list[AbsVal]) -> str:
     """Which exception an operation raises when it fails, '' if that is not certain."""
     numeric = all(a.kinds <= {"int", "bool"} for a in args)
     if op in (Op.FLOORDIV, Op.MOD, Op.TRUEDIV) and numeric:
@@ -574,4 +574,7 @@ def exception_of(op: Op, args: list[AbsVal]) -> str:
         return "KeyError"
     if op in (Op.MIN, Op.MAX) and args[0].kinds == {"tuple"}:
         return "ValueError"
+    if op is Op.METHOD and attr == "index" and len(args) == 2:  # not there
+        texts = args[0].kinds == args[1].kinds == {"str"}
+        return "ValueError" if texts or args[0].kinds == {"tuple"} else ""
     return ""

@@ -66,6 +66,9 @@ def test_what_no_model_looks_at_is_refused(tmp_path: Path, body: str, argument: 
         'f"{m:>4}|{r:.2f}|{text!r:<10}|{text!s:>3}|{shape!r}"',
         'f"{text:d}"',
         'f"{None:>4}" if m > 2 else "x"',
+        "isinstance(None if m > 1 else m, int)",
+        "isinstance(None if m > 1 else m, (str, float))",
+        "isinstance(None if m > 1 else True, (str, int))",
     ],
 )
 def test_as_in_cpython(tmp_path: Path, body: str) -> None:
@@ -78,3 +81,17 @@ def test_a_format_that_is_wrong_is_no_traceback(tmp_path: Path) -> None:
     write(tmp_path, {"mod.py": SOURCE.replace("{body}", 'f"{12:q}" if m > 2 else "x"')})
     program = lift(tmp_path, "pkg.mod:choose", FACTS)
     assert agree(tmp_path, program, "pkg.mod:choose", GIVEN) == 48
+
+
+@pytest.mark.parametrize("body", ["shape.index(m)", 'text.index("b")', "(m, 2, 1).index(3)"])
+def test_what_is_not_there_is_a_value_error(tmp_path: Path, body: str) -> None:
+    source = f"""
+        def choose(m, text, shape, r):
+            try:
+                return {body}
+            except ValueError:
+                return -7
+        """
+    write(tmp_path, {"mod.py": source})
+    program = lift(tmp_path, "pkg.mod:choose", FACTS)
+    assert agree(tmp_path, program, "pkg.mod:choose", GIVEN) == 60
