@@ -21,7 +21,7 @@ from selc.driver.manifest import SOLVERS
 if TYPE_CHECKING:
     from selc.driver.options import CompileOptions
 
-SUFFIXES: Final = (".py", ".h", ".c", ".tmpl")
+SUFFIXES: Final = (".py", ".h", ".c", ".tmpl", ".html")
 
 
 def digest(data: bytes, size: int = 32) -> str:

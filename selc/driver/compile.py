@@ -74,8 +74,6 @@ def check_options(options: CompileOptions) -> None:
     Raises:
         Refused: an artifact or a pass of that name is not there.
     """
-    if "html" in options.emit:
-        raise _wrong("`html` cannot be emitted yet", "leave it out; `--emit dot` draws the graph")
     for name in (*options.skip, *((options.emit_after,) if options.emit_after else ())):
         every = name == "all" and name not in options.skip
         if name not in PASS_NAMES and not every:

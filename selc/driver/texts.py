@@ -1,4 +1,4 @@
-"""The graphs as text files beside the selector: `--emit ir`, `--emit dot`, `--emit-after`."""
+"""The graphs as text files beside the selector: `--emit ir`, `dot`, `html`, and `--emit-after`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ def texts(decided: Decided, options: CompileOptions) -> dict[str, str]:
         out["graph.ir"] = dump_residual(decided.residual)
     if "dot" in options.emit:
         out |= _dot(decided)
+    if "html" in options.emit:
+        from selc.codegen import html_text
+        from selc.driver.describe import answer
+        from selc.driver.page import page_data
+
+        out["analysis.html"] = html_text(page_data(decided, answer(decided)))
     if options.emit_after is not None:
         out |= _after(decided, options.emit_after, frozenset(options.skip))
     return out

@@ -280,7 +280,6 @@ def test_what_does_not_exist(compiled: Compile) -> None:
         ({"skip": ("fol",)}, "no pass `fol`"),
         ({"skip": ("all",)}, "no pass `all`"),
         ({"emit_after": "fld"}, "no pass `fld`"),
-        ({"emit": ("python", "html")}, "`html` cannot be emitted yet"),
     ):
         outcome = compiled(**changes)
         assert (outcome.exit_code, codes(outcome)) == (2, ["SEL909"])
