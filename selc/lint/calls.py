@@ -86,8 +86,22 @@ def call(state: State, node: ast.Call) -> Val:
     if isinstance(target, Function):
         return _follow(state, node, target, arguments, keywords)
     if isinstance(target, Class) or last.lstrip("_")[:1].isupper():
-        return Val(fields=dict(keywords), target=target if isinstance(target, Class) else None)
+        return _record(target, last, arguments, keywords)
     return _unknown(state, node, name, arguments, keywords)
+
+
+def _record(
+    target: object, name: str, arguments: list[Val], keywords: dict[str, Val]
+) -> Val:
+    """A new object: its fields, and what picked it if it stands for a choice."""
+    fields = dict(keywords)
+    for value in arguments:
+        fields.update(value.fields or {})
+    taint: Taint = CLEAN
+    if name.endswith(("Key", "Config", "Descriptor", "Plan", "Choice", "Options")):
+        for value in (*arguments, *fields.values()):
+            taint = merge(taint, value.taint)
+    return Val(taint, fields=fields, target=target if isinstance(target, Class) else None)
 
 
 def _subscripted(state: State, node: ast.Call, name: str, keywords: dict[str, Val]) -> Val:
@@ -281,6 +295,8 @@ def _unknown(
         cause = merge(taint, merge(vec, rows if last.lstrip("_").startswith("should") else CLEAN))
         return Val(step(cause, where, ast.unparse(node)[:80]), opaque=True)
     if state.names.matches("selectors", last):
+        return Val(step(taint, where), opaque=True)
+    if last in ("compile", "get_kernel", "get_function", "get_compiled", "make_kernel", "build"):
         return Val(step(taint, where), opaque=True)
     if rows or name.startswith("torch."):
         return Val(rows=rows or taint, vec=vec, opaque=True)

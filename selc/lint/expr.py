@@ -26,6 +26,7 @@ from selc.lint.values import (
     truth,
 )
 
+_PARTIAL = re.compile(r"prefix|prefill|decode|extend|common")
 _QUESTION = re.compile(r"_?(is|has|can|use|should|enable|are|any|all|uniform|needs?|allow)(_|$)")
 _PLAIN = ("dtype", "device", "ndim", "is_cuda", "layout", "itemsize", "requires_grad", "is_cpu")
 
@@ -305,7 +306,7 @@ def _is_benign(node: ast.Compare, operands: list[ast.expr], values: list[Val]) -
     operator = node.ops[0]
     for value, mirrored in ((values[1], False), (values[0], True)):
         if value.const in (0, -1) and not isinstance(value.const, bool):
-            return True
+            return not _is_partial(values)
         if value.const == 1 and not isinstance(value.const, bool):
             below = (ast.Gt, ast.LtE) if mirrored else (ast.Lt, ast.GtE)
             if isinstance(operator, below):
@@ -313,6 +314,13 @@ def _is_benign(node: ast.Compare, operands: list[ast.expr], values: list[Val]) -
     if isinstance(operator, ast.Eq | ast.NotEq):
         return all(_is_dimension(each) for each in operands)
     return False
+
+
+def _is_partial(values: list[Val]) -> bool:
+    """Whether zero says which kinds of requests are in the batch, not that it is empty."""
+    return any(
+        label[0] == "src" and _PARTIAL.search(str(label[1])) for value in values for label in value.taint
+    )
 
 
 def _is_dimension(node: ast.expr) -> bool:
@@ -401,7 +409,8 @@ def _comprehension(
         target = ast.copy_location(ast.Assign([generator.target], generator.iter), node)
         assign(state, generator.target, elements(state, generator.iter, source), target)
         for test in generator.ifs:
-            vec = merge(vec, merge(evaluate(state, test).vec, CLEAN))
+            held = evaluate(state, test)
+            vec = merge(vec, merge(held.vec, held.taint))
     if isinstance(node, ast.DictComp):
         evaluate(state, node.key)
         element = evaluate(state, node.value)

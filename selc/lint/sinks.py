@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from selc.lint.session import Hit, place
-from selc.lint.values import NOTHING, UNKNOWN, Taint, Val, join, merge, only, step, tainted
+from selc.lint.values import NOTHING, UNKNOWN, Label, Taint, Val, join, merge, only, step, tainted
 
 if TYPE_CHECKING:
     from selc.lint.state import State
@@ -173,21 +173,28 @@ def check_returns(state: State) -> Val:
     several = len(texts) > 1
     whole: Val | None = None
     cause: Taint = {}
-    first = None
+    told: list[tuple[ast.stmt | None, Val]] = []
     for way in ways:
         value = way.value
         if several and way.control and _pickable(way.value, way.node):
             cause = merge(cause, way.control)
             value = tainted(value, way.control)
             _check_row(state, way.node, value, ways[0].value, way.control)
-        if value.taint and (
-            first is None or (only(value.taint, "src") and not only(first[1].taint, "src"))
-        ):
-            first = (way.node, value)
+        if value.taint:
+            told.append((way.node, value))
         whole = value if whole is None else join(whole, value)
     assert whole is not None
-    if first is not None and not state.silent:
-        _check_selector(state, first[0], first[1])
+    if told and not state.silent:
+        told.sort(key=lambda each: not only(each[1].taint, "src"))
+        seen: set[Label] = set()
+        for node, value in told:
+            fresh = {
+                label: flow
+                for label, flow in value.taint.items()
+                if label not in seen and not (label[0] == "src" and seen)
+            }
+            seen.update(value.taint)
+            _check_selector(state, node, tainted(NOTHING, fresh))
     return whole
 
 

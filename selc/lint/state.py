@@ -47,6 +47,8 @@ class State:
     local_imports: dict[str, str] = field(default_factory=dict)
     pending: dict[str, tuple[ast.stmt, Taint]] = field(default_factory=dict)
     """Variables named like harmful fields, until a real sink is met."""
+    broken: Taint = field(default_factory=lambda: CLEAN)
+    """Conditions under which the current loop was left early."""
     receiver: str = ""
     loops: int = 0
     silent: bool = False

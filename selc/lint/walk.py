@@ -26,6 +26,7 @@ from selc.lint.values import (
     dotted,
     join,
     merge,
+    only,
     step,
     tainted,
     truth,
@@ -68,6 +69,7 @@ def walk_constructor(session: Session, owner: Class) -> dict[str, Val]:
         return found
     exits = [each.env for each in state.returned]
     names = {name for env in exits for name in env if name.startswith("self.")}
+    names -= {f"self.{attr}" for attr in _written_later(owner)}
     for name in names:
         values = [env.get(name, OPAQUE) for env in exits]
         whole = values[0]
@@ -77,6 +79,17 @@ def walk_constructor(session: Session, owner: Class) -> dict[str, Val]:
             const=whole.const, target=whole.target, mode=any(v.mode for v in values), opaque=False
         )
     return found
+
+
+def _written_later(owner: Class) -> set[str]:
+    """Attributes that other methods set."""
+    return {
+        node.attr
+        for name, method in owner.methods.items()
+        if name != "__init__"
+        for node in ast.walk(method.node)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    }
 
 
 def _bind_parameters(state: State, function: Function) -> None:
@@ -220,7 +233,7 @@ def assign(state: State, target: ast.expr, value: Val, node: ast.stmt) -> None:
     """Store a value; what has a batch's name and comes out of the unknown is a source."""
     match target:
         case ast.Name(id=name):
-            if value.opaque and not value.taint and not state.offline:
+            if not state.offline and (value.opaque or value.taint) and not only(value.taint, "src"):
                 value = _by_name(state, name, value, node)
             if value.taint and not isinstance(getattr(node, "value", None), ast.Name):
                 value = tainted(value, step(value.taint, state.at(node)))
@@ -252,7 +265,9 @@ def assign(state: State, target: ast.expr, value: Val, node: ast.stmt) -> None:
 def _by_name(state: State, name: str, value: Val, node: ast.stmt) -> Val:
     kind = state.names.kind(name)
     if kind == "scalar":
-        return Val(state.source(name, state.at(node)))
+        return Val(merge(state.source(name, state.at(node)), value.taint))
+    if not value.opaque:
+        return value
     if kind == "vector" and not value.vec:
         found = state.source(name, state.at(node))
         return Val(rows=merge(value.rows, found), vec=found)
@@ -328,6 +343,8 @@ def arms(
     second_end = execute(state, orelse, after)
     state.chained = chained
     second = state.env
+    if cause and "break" in (first_end, second_end):
+        state.broken = merge(state.broken, cause)
     gone = ("return", "break")
     early = cause and (first_end in gone) != (second_end in gone)
     state.control = (
@@ -388,7 +405,11 @@ def _for(state: State, node: ast.For | ast.AsyncFor, after: tuple[Sequence[ast.s
     source = evaluate(state, node.iter)
     _havoc(state, node.body)
     assign(state, node.target, elements(state, node.iter, source), node)
+    broken, state.broken = state.broken, CLEAN
     _loop(state, node.body, after)
+    if state.broken and isinstance(node.target, ast.Name) and node.target.id in state.env:
+        state.env[node.target.id] = tainted(state.env[node.target.id], state.broken)
+    state.broken = broken
     execute(state, node.orelse, after)
 
 
