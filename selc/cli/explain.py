@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import click
 
+from selc.cli.compile import CompileCommand
+from selc.cli.output import format_option, write
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.rules import Rule, all_rules, find_rule
 from selc.diag.suggest import did_you_mean
@@ -13,13 +16,57 @@ from selc.diag.suggest import did_you_mean
 _WIDTH = 88
 
 
-@click.command("explain", short_help="Explain an error or a rule, by code or name.")
-@click.argument("code", metavar="[CODE|NAME]", required=False)
-def explain(code: str | None) -> None:
+@click.command(
+    "explain",
+    cls=CompileCommand,
+    short_help="Explain an error or a rule, or why a value follows the batch.",
+)
+@click.argument("code", metavar="[CODE|NAME|TARGET]", required=False)
+@click.option(
+    "--value",
+    metavar="NAME",
+    help="A point, a pin or another value of TARGET: say why it follows the batch.",
+)
+@click.option(
+    "--facts",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE...",
+    help="Facts files for TARGET; later ones win. May be repeated.",
+)
+@click.option(
+    "--root",
+    "roots",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="DIR",
+    help="Folder that contains packages to read, before the installed ones. May be repeated.",
+)
+@format_option
+@click.pass_context
+def explain(
+    ctx: click.Context,
+    code: str | None,
+    value: str | None,
+    facts: tuple[Path, ...],
+    roots: tuple[Path, ...],
+    output_format: str,
+) -> None:
     """Explain an error or a rule, by code (SEL902) or name (unbounded-loop).
 
-    Without an argument, lists them all.
+    Without an argument, lists them all. With --value, explains a value of the selection TARGET: the
+    way from the batch to it, two batches that differ there, the pin on it, and the other cuts of
+    the same size.
     """
+    if value is not None:
+        if code is None:
+            raise click.UsageError("--value needs a TARGET: path.py:function")
+        from selc.driver.pipeline import Plan
+        from selc.driver.why import run
+
+        ctx.exit(write(run(Plan(code, facts, roots), value), output_format))
+    if facts or roots:
+        raise click.UsageError("--facts and --root say how to read a TARGET: give --value, too")
     if code is None:
         for rule in all_rules():
             click.echo(f"{rule.code}  {rule.name:<24} {rule.title}")

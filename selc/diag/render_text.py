@@ -48,6 +48,13 @@ def render_all(diagnostics: Iterable[Diagnostic], sources: Mapping[str, str] | N
     return "\n\n".join([*parts, summary] if summary else parts)
 
 
+def frame(span: Span, lines: SourceLines, words: str = "", gutter: int = 4) -> list[str]:
+    """The source line of a span with its mark; empty where the line cannot be read."""
+    if lines.line(span.path, span.line) is None:
+        return []
+    return _block({span.line: [_Mark(span, "^", words)]}, span.path, lines, gutter)[1:]
+
+
 def location(span: Span) -> str:
     """`path:line:col`, or as much of it as there is."""
     if not span.path:
