@@ -219,6 +219,29 @@ RULES: Final = (
         ),
     ),
     Rule(
+        code="SEL945",
+        name="tuned-by-the-batch",
+        title="a kernel tunes itself by the batch (warning)",
+        means=(
+            "A launched kernel is decorated with `@triton.autotune` or `@triton.heuristics`, and "
+            "what decides there is a launch argument that follows the batch. Which configuration "
+            "runs is chosen in the kernel's launcher, after the selection."
+        ),
+        why=(
+            "selc pins what the selection returns. A configuration that the launcher chooses may "
+            "still differ from batch to batch, and with it the order of the sums."
+        ),
+        example=(
+            '@triton.autotune(configs=CONFIGS, key=["M"])    # SEL945 if M is the batch size\n'
+            "@triton.jit\n"
+            "def kernel(x, M, BLOCK: tl.constexpr): ...\n"
+        ),
+        action=(
+            "Launch the kernel with one configuration, or let the key hold only what the batch "
+            "does not move. If the configurations give equal bits, measure that with `selc bits`."
+        ),
+    ),
+    Rule(
         code="SEL990",
         name="internal-error",
         title="selc itself failed",

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from selc.frontend import expr, names, reading, tensors
+from selc.frontend import expr, names, reading, tensors, tuning
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.literals import FROM_FACTS
 from selc.frontend.state import State
@@ -295,6 +295,7 @@ def launch(
 ) -> None:
     """Note a launch on this path; its result cannot be seen."""
     note(cx, st, _taken(cx, callee) if e in cx.chosen_calls else spelling)
+    tuning.note(cx, st, e, callee, args, kwargs)
     parameters, constexprs = callee.parameters, callee.constexprs
     passed: dict[str, tuple[V, str]] = {}
     for i, value in enumerate(args):
