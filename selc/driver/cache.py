@@ -27,6 +27,10 @@ MAX_ENTRIES: Final = 512
 """More are dropped, oldest first, when one is written."""
 
 
+PATIENCE: Final = 600.0
+"""Seconds that a process waits for another one that compiles the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What one compilation gave."""
@@ -68,6 +72,35 @@ def load(key: str) -> Entry | None:
         files=files,
         reason=data["reason"],
     )
+
+
+def state(key: str) -> str | None:
+    """The digest of an entry that still answers, without reading the emitted files."""
+    data = _read(location() / VERSION / "entries" / f"{key}.json", key)
+    if data is None or not unchanged(data["sources"]):
+        return None
+    return digest(_canonical(data))
+
+
+@contextlib.contextmanager
+def building(key: str) -> Iterator[None]:
+    """Held by one process at a time for each key: the others wait, and find what it made.
+
+    The lock is the operating system's, and goes with the process that holds it.
+    """
+    import filelock
+
+    lock = None
+    with contextlib.suppress(OSError, filelock.Timeout):
+        folder = location() / VERSION / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder / key, timeout=PATIENCE)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()
 
 
 def store(key: str, entry: Entry) -> None:

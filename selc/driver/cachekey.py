@@ -6,6 +6,7 @@ can change the answer, and the contents of the files that the options name.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -64,8 +65,9 @@ def _content(path: Path) -> str | None:
         return None
 
 
+@functools.cache
 def own_code() -> str:
-    """The digest of selc's own files: a changed compiler gives no old answers."""
+    """The digest of selc's own files, once a process: a changed compiler gives no old answers."""
     total = hashlib.blake2b(digest_size=32)
     for path in own_files():
         total.update(f"{path.name}\0".encode())

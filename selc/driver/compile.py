@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ from selc.driver import cache, messages
 from selc.driver.cachekey import key_of
 from selc.driver.options import CompileOptions, Outcome
 from selc.driver.pipeline import Clock, Decided, Plan, decide
-from selc.passes.names import PASS_NAMES
+from selc.passes.names import DECISIONS, PASS_NAMES
 
 if TYPE_CHECKING:
     from selc.codegen.spec import SelectorSpec
@@ -55,7 +55,13 @@ def _run(options: CompileOptions) -> Outcome:
         entry = cache.load(key) if key else None
         if entry is not None:
             return _outcome(entry, _install(entry, options), "hit", clock)
-        entry, directory = _compile(options, clock)
+        with cache.building(key) if key else nullcontext():
+            entry = cache.load(key) if key else None
+            if entry is not None:
+                return _outcome(entry, _install(entry, options), "hit", clock)
+            entry, directory = _compile(options, clock)
+            if key:
+                cache.store(key, entry)
     except Refused as refused:
         if not refused.diagnostics:
             raise AssertionError("refused without a reason") from refused
@@ -63,8 +69,6 @@ def _run(options: CompileOptions) -> Outcome:
     except RecursionError:
         message = "the selection is too deep to be analysed: too many choices build on each other"
         return Outcome(2, diagnostics=[Diagnostic("SEL901", message, help=_SPLIT)])
-    if key:
-        cache.store(key, entry)
     return _outcome(entry, directory, "miss", clock)
 
 
@@ -75,9 +79,9 @@ def check_options(options: CompileOptions) -> None:
         Refused: an artifact or a pass of that name is not there.
     """
     for name in (*options.skip, *((options.emit_after,) if options.emit_after else ())):
-        every = name == "all" and name not in options.skip
-        if name not in PASS_NAMES and not every:
-            hint = did_you_mean(name, PASS_NAMES) or f"the passes are: {', '.join(PASS_NAMES)}"
+        known = (*PASS_NAMES, *DECISIONS) if name in options.skip else (*PASS_NAMES, "all")
+        if name not in known:
+            hint = did_you_mean(name, known) or f"the passes are: {', '.join(known)}"
             raise _wrong(f"there is no pass `{name}`", hint)
 
 

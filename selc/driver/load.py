@@ -1,0 +1,111 @@
+"""`selc.load`: compile from Python, or find the selector in the cache, and import it.
+
+The packages lie in the cache under the key of their compilation, and are imported under names of
+their own: two deployments of one selection can be loaded side by side.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+from selc.driver import cache
+from selc.driver.cachekey import key_of
+from selc.driver.options import CompileOptions, Outcome
+
+if TYPE_CHECKING:
+    import os
+
+    StrPath = str | os.PathLike[str]
+
+_LOADED: Final[dict[str, tuple[str, ModuleType]]] = {}
+"""Key of a compilation -> the digest of its entry, and the module."""
+
+
+class CompileError(Exception):
+    """There is no selector; the text says why, and `outcome` holds the diagnostics."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        from selc.diag.render_text import render_all
+
+        super().__init__(render_all(outcome.diagnostics))
+        self.outcome = outcome
+
+
+def load(
+    target: str,
+    facts: Iterable[StrPath] = (),
+    roots: Iterable[StrPath] = (),
+    *,
+    tuple_file: StrPath | None = None,
+    native: bool = True,
+    max_candidates: int = 1024,
+    whole_rows: bool = False,
+    require_proof: bool = False,
+) -> ModuleType:
+    """The selector of a selection under some facts, compiled if it is not in the cache.
+
+    Args:
+        target: `path.py`, `path.py:function` or `package.module:function`; never imported.
+        facts: facts files; later ones win.
+        roots: folders that contain packages to read, beside the installed ones.
+        tuple_file: the assignment to start with.
+        native: build the native module where there is a compiler.
+        max_candidates: values with more candidates cannot be pins.
+        whole_rows: pin rows of tables as a whole.
+        require_proof: fail unless every guard is proved or exhaustively checked.
+
+    Returns:
+        The generated package: `select`, `repin`, `PINS` and the others are its attributes.
+
+    Raises:
+        CompileError: The input is wrong or not supported, or nothing is legal.
+    """
+    options = CompileOptions(
+        target=str(target),
+        facts=tuple(Path(p) for p in facts),
+        roots=tuple(Path(p) for p in roots),
+        tuple_file=Path(tuple_file) if tuple_file is not None else None,
+        native=native,
+        emit=("native", "python"),
+        max_candidates=max_candidates,
+        whole_rows=whole_rows,
+        require_proof=require_proof,
+    )
+    key = key_of(options)
+    state = cache.state(key)
+    known = _LOADED.get(key)
+    if state is not None and known is not None and known[0] == state:
+        return known[1]
+    return _imported(key, options)
+
+
+def _imported(key: str, options: CompileOptions) -> ModuleType:
+    from dataclasses import replace
+
+    from selc.driver.compile import run
+
+    folder = cache.location() / cache.VERSION / "loaded" / key
+    outcome = run(replace(options, out=folder / "selector"))
+    if outcome.exit_code != 0:
+        raise CompileError(outcome)
+    directory = Path(outcome.json["artifacts"]["dir"])
+    name = f"selc_selector_{key[:16]}"
+    for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+        del sys.modules[loaded]
+    spec = importlib.util.spec_from_file_location(
+        name, directory / "__init__.py", submodule_search_locations=[str(directory)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    state = cache.state(key)
+    if state is not None:
+        _LOADED[key] = (state, module)
+    return module
