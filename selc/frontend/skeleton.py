@@ -10,7 +10,7 @@ import ast
 import copy
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +21,8 @@ from selc.frontend import enums, launches, library, lower, names, reading, tenso
 from selc.frontend.context import Lowering
 from selc.frontend.facts import Facts
 from selc.frontend.modules import ModuleFinder
+from selc.frontend.skeleton_held import Held
+from selc.frontend.skeleton_syntax import arguments, bound_in, call_aliases, callee, questions
 from selc.frontend.skeleton_text import Found, parameters, written
 from selc.frontend.state import State
 from selc.frontend.values import Bound, Cls, External, Func, ModuleV, Opaque, Partial, V
@@ -149,30 +151,30 @@ class Walk:
     def __init__(self, cx: Lowering, func: Func) -> None:
         self.cx = cx
         self.found = Found()
-        self.todo: list[tuple[Func, bool]] = [(func, True)]
-        self.seen: set[tuple[int, bool]] = set()
+        self.todo: list[tuple[Func, str]] = [(func, "self")]
+        self.seen: set[tuple[int, str]] = set()
         self.names: set[tuple[str, str]] = set()
         self.asking: set[int] = set()  # functions that read something outside
         self.calls: dict[int, set[int]] = {}
         self.texts: dict[int, list[tuple[ast.Call, str]]] = {}  # calls by the function called
         self.variables: dict[int, tuple[Func, str]] = {}  # functions that read a named variable
-        self.parameters = set(_arguments(func.node)) - {"self", "cls"}
+        self.parameters = set(arguments(func.node)) - {"self", "cls"}
         self.helpers: dict[str, tuple[int, str]] = {}
 
     def run(self) -> None:
         """Visit until nothing new is called."""
         while self.todo and len(self.seen) < _MAX_HELPERS:
-            func, mine = self.todo.pop(0)
-            if (id(func.node), mine) in self.seen:
+            func, owner = self.todo.pop(0)
+            if (id(func.node), owner) in self.seen:
                 continue
-            self.seen.add((id(func.node), mine))
+            self.seen.add((id(func.node), owner))
             self.cx.frames.append(names.module_frame(self.cx, func.module))
             try:
-                _Visitor(self, func, mine, len(self.seen) == 1).visit_body()
+                _Visitor(self, func, owner, len(self.seen) == 1).visit_body()
             finally:
                 self.cx.frames.pop()
 
-    def follow(self, caller: Func, func: Func, mine: bool, node: ast.expr, file: str) -> None:
+    def follow(self, caller: Func, func: Func, owner: str, node: ast.expr, file: str) -> None:
         """A call of a function (or a read of a property) whose source is there."""
         spelling, where = "", f"line {node.lineno} of {file}"
         if isinstance(node, ast.Call):
@@ -180,7 +182,7 @@ class Walk:
             spelling = ast.unparse(node.func)
         elif isinstance(node, ast.Attribute):
             spelling = ast.unparse(node)
-        self.todo.append((func, mine))
+        self.todo.append((func, owner))
         self.calls.setdefault(id(caller.node), set()).add(id(func.node))
         if spelling and not spelling.startswith(_QUIET):
             self.helpers.setdefault(spelling, (id(func.node), where))
@@ -188,7 +190,7 @@ class Walk:
     def environment(self) -> None:
         """Variables whose names are handed to a helper that reads the environment."""
         for key, (func, parameter) in self.variables.items():
-            at = _arguments(func.node).index(parameter)
+            at = arguments(func.node).index(parameter)
             for call, file in self.texts.get(key, ()):
                 given = [k.value for k in call.keywords if k.arg == parameter]
                 given += call.args[at : at + 1]
@@ -221,23 +223,24 @@ class Walk:
 class _Visitor(ast.NodeVisitor):
     """Collects the outside names that one function reads.
 
-    `mine` tells whether `self` is the object whose method the target is.
+    `owner` is what `self` is in the target's words: `self`, `self.comm`; empty if that is unknown.
     """
 
-    def __init__(self, walk: Walk, func: Func, mine: bool, entry: bool) -> None:
+    def __init__(self, walk: Walk, func: Func, owner: str, entry: bool) -> None:
         self.walk = walk
         self.cx = walk.cx
         self.func = func
         self.module = func.module
-        self.mine = mine
+        self.owner = owner
         self.found = walk.found
         node = func.node
         self.body = node.body if isinstance(node, ast.FunctionDef) else [ast.Expr(node.body)]
-        self.local = _bound_in(node)
-        self.aliases = _call_aliases(self.body)
-        self.questions = _questions(self.body, entry)
+        self.local = bound_in(node)
+        self.aliases = call_aliases(self.body)
+        self.questions = questions(self.body, entry)
         self.imports: dict[str, str] = {}
         self.file = func.module.path.rpartition("/")[2]
+        self.held = Held(self.body, walk.found)
 
     def visit_body(self) -> None:
         """Visit every statement, and the conditions under which the function is defined."""
@@ -274,13 +277,14 @@ class _Visitor(ast.NodeVisitor):
         spelling = ast.unparse(node.func)
         self.alternative(value, spelling, node)
         self.root_of(node.func)
+        self.hidden(node, spelling)
         if isinstance(value, Func):
-            self.walk.follow(self.func, value, False, node, self.file)
+            self.walk.follow(self.func, value, "", node, self.file)
         elif isinstance(value, Cls):
             with suppress(Refused):
                 init = reading.class_member(self.cx, State(self.cx.true), value, "__init__")
                 if isinstance(init, Func):
-                    self.walk.follow(self.func, init, False, ast.Name("", lineno=0), self.file)
+                    self.walk.follow(self.func, init, "", ast.Name("", lineno=0), self.file)
         elif isinstance(value, External):
             self.external(node, value.name, spelling)
         elif isinstance(value, Opaque) and self.outside(node.func):
@@ -295,6 +299,48 @@ class _Visitor(ast.NodeVisitor):
             self.visit(child)
         if isinstance(node.func, ast.Attribute) and not self.own(node.func):
             self.visit(node.func.value)
+
+    def hidden(self, node: ast.Call, spelling: str) -> None:
+        """What a call runs that its own text does not say: of a base, an object, a variable."""
+        func = node.func
+        if isinstance(func, ast.Subscript) and spelling.startswith("self."):
+            self.found.overrides.setdefault(spelling, self.kernel(node))
+        elif isinstance(func, ast.Name) and func.id in self.held.assigned:
+            self.found.overrides.setdefault(spelling, self.kernel(node))
+            for function in self.held.functions(self, func.id):
+                self.walk.follow(self.func, function, "", node, self.file)
+        elif isinstance(func, ast.Attribute):
+            self.guarded(func)
+            if ast.unparse(func.value) == "cls" and self.func.cls is not None:
+                member = self.member(func)
+                if isinstance(member, Func):
+                    self.walk.follow(self.func, member, "", node, self.file)
+            for cls, owner in self.held.receivers(self, func.value):
+                with suppress(Refused):
+                    member = reading.class_member(self.cx, State(self.cx.true), cls, func.attr)
+                    if isinstance(member, Func):
+                        self.walk.follow(self.func, member, owner, node, self.file)
+
+    def guarded(self, e: ast.Attribute) -> None:
+        """The conditions under which another module defines what is called of it."""
+        base = self.value(e.value)
+        module = self.cx.finder.find(base.name) if isinstance(base, ModuleV) else None
+        if module is not None:
+            inside = self.elsewhere(module)
+            for segment in module.segments_binding(e.attr):
+                for statement in module.parse(segment) if segment.kind == "if" else ():
+                    inside.conditions(statement)
+
+    def elsewhere(self, module: ModuleSource) -> _Visitor:
+        """The same visitor at the top of another module."""
+        inside = copy.copy(self)
+        inside.module, inside.local, inside.imports = module, set(), {}
+        inside.file = module.path.rpartition("/")[2]
+        return inside
+
+    def kernel(self, node: ast.Call) -> str:
+        """How a call that may be the kernel is shown."""
+        return f"null   # line {node.lineno} of {self.file}; `opaque` if it is the kernel"
 
     def root_of(self, e: ast.expr) -> None:
         """The module-level name that an attribute chain starts from is read too."""
@@ -317,14 +363,13 @@ class _Visitor(ast.NodeVisitor):
         if spelling.startswith(_QUIET) or spelling == "getattr":
             return
         shown = ast.unparse(node) if spelling == "hasattr" else spelling
-        text = f"null   # line {node.lineno} of {self.file}; `opaque` if it is the kernel"
-        self.found.overrides.setdefault(shown, text)
+        self.found.overrides.setdefault(shown, self.kernel(node))
 
     def method(self, func: ast.Attribute, spelling: str, node: ast.Call) -> None:
         """A call through `self`."""
         member = self.member(func) if isinstance(func.value, ast.Name) else None
         if isinstance(member, Func):
-            self.walk.follow(self.func, member, self.mine, node, self.file)
+            self.walk.follow(self.func, member, self.owner, node, self.file)
         elif func.attr.lstrip("_").startswith((*launches.QUERIES, "num", "max", "min")):
             self.ask(self.found.functions, spelling, node)
 
@@ -341,7 +386,7 @@ class _Visitor(ast.NodeVisitor):
         elif name in ("builtins.hasattr", "builtins.getattr") and isinstance(first, ast.Name):
             if first.id in self.walk.parameters and name == "builtins.hasattr":
                 self.ask(self.found.answers, ast.unparse(node), node)
-            elif first.id in _arguments(self.func.node):
+            elif first.id in arguments(self.func.node):
                 self.walk.asking.add(id(self.func.node))
         elif _modelled(name):
             return
@@ -352,7 +397,7 @@ class _Visitor(ast.NodeVisitor):
         """An environment variable by a constant name or by one that callers give."""
         if isinstance(name, ast.Constant):
             self.ask(self.found.env, str(name.value), node)
-        elif isinstance(name, ast.Name) and name.id in _arguments(self.func.node):
+        elif isinstance(name, ast.Name) and name.id in arguments(self.func.node):
             self.walk.variables[id(self.func.node)] = (self.func, name.id)
             self.walk.asking.add(id(self.func.node))
 
@@ -375,7 +420,7 @@ class _Visitor(ast.NodeVisitor):
             chain = ast.unparse(node)
             if isinstance(node.ctx, ast.Load) and chain.replace(".", "_").isidentifier():
                 self.found.read.setdefault(chain)
-        called = _called(node.value, self.aliases)
+        called = callee(node.value, self.aliases)
         if called is not None and isinstance(node.ctx, ast.Load):
             self.found.results.setdefault(called, {}).setdefault(node.attr)
         value = self.value(node.value)
@@ -403,7 +448,7 @@ class _Visitor(ast.NodeVisitor):
             root = root.value
         if not isinstance(root, ast.Name) or root.id not in self.walk.parameters:
             return False
-        return root.id in _arguments(self.func.node)
+        return root.id in arguments(self.func.node)
 
     def attribute_of_self(self, node: ast.Attribute) -> None:
         """A read of `self.a` or `self.a.b`."""
@@ -412,9 +457,9 @@ class _Visitor(ast.NodeVisitor):
             first = first.value
         member = self.member(first)
         if isinstance(member, Func):
-            self.walk.follow(self.func, member, self.mine, first, self.file)
-        elif member is None and self.mine and isinstance(node.ctx, ast.Load):
-            self.ask(self.found.facts, ast.unparse(node), node)
+            self.walk.follow(self.func, member, self.owner, first, self.file)
+        elif member is None and self.owner and isinstance(node.ctx, ast.Load):
+            self.ask(self.found.facts, self.owner + ast.unparse(node).removeprefix("self"), node)
 
     def member(self, node: ast.Attribute) -> V | None:
         """What the class of `self` binds an attribute to."""
@@ -444,9 +489,7 @@ class _Visitor(ast.NodeVisitor):
             self.walk.asking.add(id(self.func.node))
             return
         self.walk.names.add(key)
-        inside = copy.copy(self)
-        inside.module, inside.local, inside.imports = module, set(), {}
-        inside.file = module.path.rpartition("/")[2]
+        inside = self.elsewhere(module)
         for segment in module.segments_binding(name):
             if segment.kind in ("def", "class", "import"):
                 continue
@@ -501,70 +544,6 @@ class _Visitor(ast.NodeVisitor):
         while isinstance(e, ast.Attribute):
             e = e.value
         return isinstance(e, ast.Name) and (e.id not in self.local or e.id in self.imports)
-
-
-# -- syntax --------------------------------------------------------------------------------------
-
-
-def _arguments(node: ast.FunctionDef | ast.Lambda) -> list[str]:
-    """The parameters by position, then the others."""
-    spec = node.args
-    return [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
-
-
-def _bound_in(node: ast.FunctionDef | ast.Lambda) -> set[str]:
-    """Every name that a function binds, also in nested ones, without those declared global."""
-    out = set()
-    outer = {g for n in ast.walk(node) if isinstance(n, ast.Global) for g in n.names}
-    for n in ast.walk(node):
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
-            out.add(n.id)
-        elif isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n is not node:
-            out.add(n.name)
-        elif isinstance(n, ast.arg):
-            out.add(n.arg)
-    return out - outer
-
-
-def _call_aliases(body: Sequence[ast.stmt]) -> dict[str, str]:
-    """Variables that hold what a call without arguments returned: name -> callee."""
-    out = {}
-    for name, call in _assigned_calls(body):
-        if not call.args and not call.keywords:
-            out[name] = ast.unparse(call.func)
-    return out
-
-
-def _assigned_calls(body: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.Call]]:
-    for statement in body:
-        for n in ast.walk(statement):
-            if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call):
-                for target in n.targets:
-                    if isinstance(target, ast.Name):
-                        yield target.id, n.value
-
-
-def _called(e: ast.expr, aliases: dict[str, str]) -> str | None:
-    """The callee whose answer an expression is."""
-    if isinstance(e, ast.Call):
-        return ast.unparse(e.func)
-    return aliases.get(e.id) if isinstance(e, ast.Name) else None
-
-
-def _questions(body: Sequence[ast.stmt], entry: bool) -> set[int]:
-    """The calls whose answers decide or are computed with; in helpers also those returned."""
-    out: set[int] = set()
-    for statement in body:
-        for n in ast.walk(statement):
-            asked: list[ast.expr] = []
-            if isinstance(n, (ast.If, ast.IfExp, ast.While, ast.Assert)):
-                asked = [n.test]
-            elif isinstance(n, (ast.Compare, ast.BoolOp, ast.BinOp, ast.UnaryOp)):
-                asked = [c for c in ast.iter_child_nodes(n) if isinstance(c, ast.expr)]
-            elif isinstance(n, ast.Return) and n.value is not None and not entry:
-                asked = [n.value]
-            out |= {id(e) for e in asked if isinstance(e, ast.Call)}
-    return out
 
 
 def _function(value: V | None) -> V | None:

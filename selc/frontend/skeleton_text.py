@@ -59,6 +59,8 @@ class Found:
     """Methods of parameters, and whether they have an attribute."""
     read: dict[str, None] = field(default_factory=dict)
     """Attribute chains that start at a parameter's name, in helpers too."""
+    objects: dict[str, str] = field(default_factory=dict)
+    """Attributes that hold objects: chain -> class."""
     results: dict[str, dict[str, None]] = field(default_factory=dict)
     """Attributes read of what a call returns, by callee."""
 
@@ -259,7 +261,9 @@ def written(found: Found, module: ModuleSource, func: Func) -> str:
     facts = _longest(found.facts)
     kinds = "what the batch determines: kind runtime, unpinnable or request"
     lines += _section("inputs", found.inputs, {}, kinds, "")
+    objects = _objects(found, facts)
     lines += _section("facts", facts, found.optional, "known before serving", "have defaults")
+    lines += objects
     lines += _section(
         "tensors",
         found.tensors,
@@ -277,6 +281,27 @@ def written(found: Found, module: ModuleSource, func: Func) -> str:
     lines += _section("env", found.env, {}, "environment variables; null is unset", "")
     lines += _section("globals", found.globals, {}, "names that selc cannot follow", "")
     return "\n".join(lines) + "\n"
+
+
+def _objects(found: Found, facts: dict[str, str]) -> list[str]:
+    """Objects with their classes and attributes; the attributes are taken out of the facts."""
+    lines: list[str] = []
+    for chain, cls in found.objects.items():
+        inner = [o for o in found.objects if o.startswith(chain + ".")]
+        read = {k: v for k, v in facts.items() if k == chain or k.startswith(chain + ".")}
+        attributes = {
+            k.removeprefix(chain + "."): v
+            for k, v in read.items()
+            if k != chain and not any(k == o or k.startswith(o + ".") for o in inner)
+        }
+        for key in (chain, *(f"{chain}.{a}" for a in attributes)):
+            facts.pop(key, None)
+        lines += [f"  {_key(chain)}:", f"    class: {json.dumps(cls)}"]
+        lines += ["    attrs:"] if attributes else []
+        lines += [f"      {_key(k)}: {v}" for k, v in attributes.items()]
+    if not lines:
+        return []
+    return ["objects:    # if one is None in your deployment, state that under facts", *lines]
 
 
 def _longest(facts: Mapping[str, str]) -> dict[str, str]:
