@@ -219,6 +219,15 @@ def _batch_point(program: Program, view: View) -> Mapping[str, Value] | None:
     return None
 
 
+def _structural(program: Program, inputs: frozenset[str]) -> PointDependence:
+    """What a point reads, without asking whether that moves it."""
+    from selc.vra.verdict import PointDependence
+
+    known = program.graph.inputs
+    batch = tuple([n for n, i in known.items() if n in inputs and i.is_batch(program.scope)])
+    return PointDependence(batch, bool(batch), decided=not batch)
+
+
 def _dependence(
     program: Program, plan: Plan, view: View, clock: Clock
 ) -> Mapping[str, PointDependence]:
@@ -231,5 +240,7 @@ def _dependence(
         graph, images = simplify(program.graph, every, plan.skip)
         read = reads(graph, [images[n] for n in every])
         cones = dict(zip([p.name for p in program.points], read, strict=True))
+    if "semantic" in plan.skip:
+        return {name: _structural(program, inputs) for name, inputs in cones.items()}
     with clock.stage("vra"):
         return dependence(program, cone_inputs=lambda point: cones[point.name], view=view)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from selc.ir.absval import AbsVal, join, of_domain, of_values, transfer
+from selc.ir.absval import ANY, AbsVal, join, of_domain, of_values, transfer
 from selc.ir.evaluate import abstract
 from selc.ir.graph import Graph, Node
 from selc.ir.op import FAULTS, Op, TooWide, apply
@@ -66,6 +66,37 @@ def context(
             )
         made = decide(new, node, args, narrowed[node.id], of_args, of)
         return keep(new, node, args) if made is None and args != given_args else made
+
+    return rebuild(graph, roots, rule)
+
+
+def conditions(
+    graph: Graph, roots: Sequence[Node], given: Sequence[Node] = ()
+) -> tuple[Graph, Images]:
+    """Use in each arm that the select's condition holds, or does not, and nothing of ranges.
+
+    Before:
+
+        v1 = le v0, 16
+        v3 = select v1, v7, v8
+        v4 = select v1, v3, v9
+
+    After: `v4` is `select v1, v7, v9`. What `context` does beside that, it does by ranges.
+    """
+    contexts = _contexts([ANY] * len(graph.nodes), graph.cone(roots), roots, given)
+
+    def rule(new: Graph, node: Node, args: tuple[Node, ...]) -> Node | None:
+        here = contexts.get(node.id, _EMPTY)
+        told = [here.get(a.id) for a in node.args]
+        made = tuple(
+            [
+                new.const(f.values[0]) if f is not None and f.single and f.values else a
+                for f, a in zip(told, args, strict=True)
+            ]
+        )
+        if node.op is Op.SELECT and made[0].is_const:
+            return made[1] if made[0].attr else made[2]
+        return keep(new, node, made) if made != args else None
 
     return rebuild(graph, roots, rule)
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from selc.ir.graph import Graph, Node
 from selc.ir.value import value_key
-from selc.passes.context import context
+from selc.passes.context import conditions, context
 from selc.passes.dce import dce
 from selc.passes.enumerate import enumerate_points
 from selc.passes.fold import fold, selects
@@ -102,7 +102,11 @@ def simplify(
 
 def _steps(skip: frozenset[str], apart: bool) -> list[Pass]:
     """The passes to run; unless they are to run apart, the local ones share one walk."""
-    steps = [p for p in PASSES if p.name not in skip]
+    steps = [
+        Pass("context", conditions) if p.name == "context" and "ranges" in skip else p
+        for p in PASSES
+        if p.name not in skip
+    ]
     if apart:
         return steps
     local = [p.name for p in steps if p.name in _LOCAL]
