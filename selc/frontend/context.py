@@ -124,6 +124,7 @@ class Lowering:
         self.lambda_count = 0
         self.unknowns: dict[str, list[tuple[int, ...]]] = {}  # unknown call -> arguments of each
         self.launch_roles: dict[str, str] = {}  # recorded choice -> role
+        self.assigned_at: dict[str, ast.AST] = {}  # assigned attribute -> the last assignment
         self.class_values: dict[str, AbsVal] = {}  # point -> what a bit class may make of it
         self.closures: dict[
             int, dict[str, V]

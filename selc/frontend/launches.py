@@ -44,6 +44,9 @@ SCOPE: Final = -2
 COUNTS: Final = -3
 """The pseudo-scope that counts the launches of each callee."""
 
+ATTRIBUTES: Final = -4
+"""The pseudo-scope of assigned attributes: what they hold counts when the function returns."""
+
 CALL: Final = "call"
 
 TENSOR: Final = "<tensor>"
@@ -444,6 +447,10 @@ def _parts(
         for leaf in _leaves(value):
             if isinstance(leaf, Opaque) and leaf.data:
                 expr.needed(cx, e, leaf)
+            if isinstance(leaf, Ref) and not tensors.is_tensor(cx, st, leaf):
+                held = cx.obj(st, leaf, e)
+                if isinstance(held, (ListObj, DictObj)) and held.unknown:
+                    names.refuse_state(cx, e, held.unknown)
     if isinstance(value, Ref) and not tensors.is_tensor(cx, st, value):
         obj = cx.heap.get(st, value)
         made_here = isinstance(obj, DictObj) or (
@@ -524,9 +531,8 @@ def _choice(cx: Lowering, st: State, value: V) -> V:
 
 def assigned(cx: Lowering, st: State, point: str, value: V, e: ast.AST) -> None:
     """An attribute of an object that outlives the call is a choice too."""
-    for name, (found, _) in _parts(cx, st, point, value, "bits", e).items():
-        st.scopes.setdefault(SCOPE, {})[name] = found
-        cx.launch_roles[name] = "bits"
+    st.scopes.setdefault(ATTRIBUTES, {})[point] = value
+    cx.assigned_at[point] = e
 
 
 def site_of(cx: Lowering, value: Node) -> str | None:
@@ -544,7 +550,12 @@ def site_of(cx: Lowering, value: Node) -> str | None:
 
 def points(cx: Lowering, st: State) -> dict[str, Node]:
     """Every recorded choice; null on paths that do not make it."""
-    return {name: _null(cx, value) for name, value in st.scopes.get(SCOPE, {}).items()}
+    out = {name: _null(cx, value) for name, value in st.scopes.get(SCOPE, {}).items()}
+    for point, value in st.scopes.get(ATTRIBUTES, {}).items():
+        for name, (found, _) in _parts(cx, st, point, value, "bits", cx.assigned_at[point]).items():
+            out[name] = _null(cx, found)
+            cx.launch_roles[name] = "bits"
+    return out
 
 
 def _null(cx: Lowering, value: V) -> Node:

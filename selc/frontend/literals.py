@@ -87,6 +87,9 @@ def from_python(cx: Lowering, st: State | None, value: object, frozen: str = FRO
     if isinstance(value, dict):
         if written.is_record(value):
             return written.record(cx, value, frozen)
+        if written.is_list(value):
+            items = tuple(from_python(cx, st, v, frozen) for v in value["items"])
+            return cx.heap.new(None, ListObj(items, frozen=frozen))
         entries = {
             resolve(cx, key): Entry(cx.true, from_python(cx, st, v, frozen))
             for key, v in value.items()

@@ -1,4 +1,8 @@
-"""Records written out in facts: `{class: "package.module:Class", attrs: {...}}` as a value."""
+"""Values written out in facts with their class.
+
+`{class: "package.module:Class", attrs: {...}}` is a dataclass or NamedTuple, `{class: list, items:
+[...]}` a list: a plain list of a facts file arrives as a tuple.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,13 @@ def is_record(value: Mapping[object, object]) -> bool:
     """Whether a mapping of a facts file stands for an object of a class."""
     name = value.get("class")
     return value.keys() == KEYS and isinstance(name, str) and ":" in name
+
+
+def is_list(value: Mapping[object, object]) -> bool:
+    """Whether a mapping of a facts file stands for a list."""
+    if value.keys() != {"class", "items"} or value["class"] != "list":
+        return False
+    return isinstance(value["items"], (tuple, list))
 
 
 def record(cx: Lowering, value: Mapping[object, object], frozen: str) -> V:

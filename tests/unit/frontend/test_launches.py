@@ -491,3 +491,43 @@ def test_a_cached_call_may_be_the_kernel(tmp_path: Path) -> None:
     lifted = program(tmp_path, body, FACTS + "functions: {made: opaque}\n")
     assert points(lifted, m=3)["made.coarse"] == 1
     assert points(lifted, m=9)["made.coarse"] == 4
+
+
+ASSIGNED = """
+class Holder:
+    def choose(self, x):
+        self.tiles = [0, 0]
+        self.more = {"a": 1}
+        if x.shape[0] < 9:
+            self.tiles[0] = 16
+        self.tiles[1] = 64
+        self.more["b"] = 2 if x.shape[0] < 9 else 3
+"""
+
+
+def test_an_assigned_attribute_counts_as_it_is_left(tmp_path: Path) -> None:
+    write(tmp_path, {"mod.py": ASSIGNED})
+    facts = FACTS.replace("mod:choose", "mod:Holder.choose") + "facts: {self: {}}\n"
+    lifted = lift(tmp_path, "pkg.mod:Holder.choose", facts)
+    assert points(lifted, m=3) == {"self.tiles": (16, 64), "self.more.a": 1, "self.more.b": 2}
+    assert points(lifted, m=9) == {"self.tiles": (0, 64), "self.more.a": 1, "self.more.b": 3}
+
+
+def test_a_list_of_unknown_length_is_no_option(tmp_path: Path) -> None:
+    body = (
+        "import lib\n"
+        "def choose(x):\n"
+        "    tiles = [1]\n"
+        "    if x.shape[0] < 9:\n"
+        "        tiles.append(2)\n"
+        "    lib.gemm(x, tiles=tiles)\n"
+    )
+    assert refused(tmp_path, body).startswith("SEL906")
+
+
+def test_a_list_of_the_facts(tmp_path: Path) -> None:
+    body = "import lib\ndef choose(x, sizes):\n    lib.gemm(x, sizes=sizes + [x.shape[0]])\n"
+    stated = FACTS + "facts: {sizes: %s}\n"
+    lifted = program(tmp_path, body, stated % "{class: list, items: [1, 2]}")
+    assert points(lifted, m=3)["lib.gemm.sizes"] == (1, 2, 3)
+    assert refused(tmp_path, body, stated % "[1, 2]").startswith("SEL")
