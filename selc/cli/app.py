@@ -24,6 +24,7 @@ from selc.cli.facts import facts
 from selc.cli.legal import legal
 from selc.cli.lint import lint
 from selc.cli.output import wants_json, write_errors
+from selc.cli.profile import profile
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.span import Span
 
@@ -126,6 +127,7 @@ app.add_command(compile_command)
 app.add_command(check)
 app.add_command(explain)
 app.add_command(legal)
+app.add_command(profile)
 app.add_command(facts)
 app.add_command(lint)
 app.add_command(cache)
