@@ -7,7 +7,7 @@ import inspect
 import random
 import sys
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -109,7 +109,7 @@ class Deployed:
             cls: Any = names.get(str(function.__annotations__[name]))
             if name == "batch":
                 continue
-            if cls is not None and is_dataclass(cls):
+            if hasattr(cls, "__dataclass_fields__"):
                 known = {f.name for f in fields(cls)}
                 out[name] = cls(**{k: v for k, v in (given or {}).items() if k in known})
             elif name in self.facts.facts or name in self.facts.tables:
