@@ -59,6 +59,7 @@ LIST_METHODS = frozenset(
         "issubset",
     }
 )
+MAX_DIGITS = 4300
 ROW = "it is a row of a table"
 NUMBER_METHODS = frozenset({"bit_length", "is_integer", "item"})
 
@@ -520,10 +521,30 @@ def flat_nodes(value: V, cx: Lowering | None = None, st: State | None = None) ->
     return []
 
 
+def _printable(cx: Lowering, e: ast.AST, node: Node) -> None:
+    """Refuse the text of an integer that Python does not write out."""
+    known = cx.abs(node)
+    ends = known.values if known.values is not None else (known.lo, known.hi)
+    if any(_too_long(v) for v in ends) or (
+        node.op is Op.TUPLE and any(_too_long(x) for a in node.args for x in cx.abs(a).values or ())
+    ):
+        message = f"an integer in `{snippet(e)}` may have more than {MAX_DIGITS:,} digits"
+        hint = "Python refuses to write it as text; narrow the inputs' ranges"
+        cx.refuse(e, "SEL901", message, help=hint)
+
+
+def _too_long(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(_too_long(v) for v in value)
+    return isinstance(value, int) and abs(value) >= 10**MAX_DIGITS
+
+
 def text_of(cx: Lowering, st: State, e: ast.AST, value: V) -> Node:
     """`str(value)` as a node."""
     if isinstance(value, Ref):
         items = list(flat_nodes(value, cx, st))
+        for item in items:
+            _printable(cx, e, item)
         obj = cx.obj(st, value, e)
         if (
             isinstance(obj, ListObj)
@@ -532,4 +553,5 @@ def text_of(cx: Lowering, st: State, e: ast.AST, value: V) -> Node:
         ):
             return cx.graph.const(str([(cx.known(n) or (None,))[0] for n in items]))
     node = enums.text(cx, expr.as_node(cx, st, value, e), e)
+    _printable(cx, e, node)
     return node if cx.abs(node).kinds == {"str"} else cx.graph.fold(Op.STR, cx.settle(node))

@@ -271,11 +271,18 @@ def _seen(cx: Lowering, st: State, value: V, e: ast.AST) -> None:
             if isinstance(obj, ListObj)
             else [x.value for x in obj.entries.values()]
             if isinstance(obj, DictObj)
-            else []
+            else [x.value for x in obj.fields.values()]
         )
+        if isinstance(obj, InstObj) and (obj.frozen or _forgotten(obj)):
+            return
         freeze(cx, st, value, e)
         for item in inner:
             _seen(cx, st, item, e)
+
+
+def _forgotten(obj: InstObj) -> bool:
+    """Whether no attribute of an object is known any more."""
+    return all(isinstance(x.value, Opaque) for x in obj.fields.values())
 
 
 def freeze(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> None:
@@ -286,6 +293,13 @@ def freeze(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> None:
         st.heap[ref.oid] = DictObj({}, unknown=why)
     elif isinstance(obj, ListObj) and not obj.frozen:
         st.heap[ref.oid] = ListObj((), unknown=why, kind=obj.kind)
+    elif isinstance(obj, InstObj) and not obj.frozen and obj.name != tensors.DEVICE:
+        by = snippet(e.func) if isinstance(e, ast.Call) else snippet(e)
+        fields = {
+            k: Entry(x.present, Opaque(f"{k} after {snippet(e)}", (), frozenset(), by, True, True))
+            for k, x in obj.fields.items()
+        }
+        st.heap[ref.oid] = InstObj(obj.cls, fields, obj.frozen, obj.name)
 
 
 # -- inlining ------------------------------------------------------------------------------------

@@ -405,6 +405,9 @@ def returned(cx: Lowering, st: State, value: V, name: str, e: ast.AST) -> dict[s
     """The choices among what a function with an opaque tail returns; tensors are none."""
     if isinstance(value, Choice):
         leaves = _leaves(value)
+        for leaf in leaves:
+            if isinstance(leaf, Opaque) and leaf.data:
+                expr.needed(cx, e, leaf)
         if not any(isinstance(v, (Tup, Ref)) and not tensors.is_tensor(cx, st, v) for v in leaves):
             if all(v is cx.none or tensors.is_opaque(cx, st, v) for v in leaves):
                 return {}

@@ -72,7 +72,15 @@ TRANSPARENT: Final = frozenset(
 
 
 def refuse_state(cx: Lowering, e: ast.AST, name: str) -> NoReturn:
-    """Reading something that earlier calls may have changed."""
+    """Reading something that earlier calls may have changed, or why it may have changed."""
+    if name.startswith("`"):
+        cx.refuse(
+            e,
+            "SEL906",
+            f"what this holds is not known: {name}",
+            help="read it before that call, or follow the call: give the folder of its source "
+            "with --root, or state what it gives under `functions:`",
+        )
     cx.refuse(
         e,
         "SEL906",
