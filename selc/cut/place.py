@@ -8,7 +8,7 @@ from typing import Final
 
 from selc.cut.mincut import VertexCut, min_vertex_cut
 from selc.cut.network import Network, Proved, network, proved
-from selc.cut.price import BatchPoint, Market, weight
+from selc.cut.price import BatchPoint, Least, Market, weight
 from selc.cut.report import no_cut
 from selc.ir.graph import Graph, Node
 from selc.ir.program import Guard, Program, Site
@@ -35,16 +35,18 @@ def choose_pins(
     batch_point: BatchPoint = lambda: None,
     max_candidates: int = 1024,
     skip: frozenset[str] = frozenset(),
+    least: Callable[[Site], Least] = lambda site: Least(),
 ) -> Residual:
     """Choose the pins of a program and build R.
 
     `candidates` and `is_injective` tell about one site; `batch_point` gives values of all batch
-    inputs that are admitted with every request, if there are such.
+    inputs that are admitted with every request, if there are such. `least` tells at no cost what a
+    site has been seen to take: only sites that may be in the cut are asked about.
 
     Raises:
         Refused: SEL930, every cut contains a value that cannot be a pin.
     """
-    market = Market(program, candidates, is_injective, batch_point, max_candidates)
+    market = Market(program, candidates, is_injective, batch_point, max_candidates, least)
     search = _Search(program, market, skip)
     pins = search.pins()
     residual = residualize(program, pins, skip)
@@ -139,9 +141,7 @@ class _Search:
         """No cut: every choice that still moves is pinned itself, if it can be."""
         out: list[Pin] = []
         for v in net.sinks:
-            out += self.solve(
-                replace(net, sinks=[v], sites={v: net.sites.get(v, [])}), known, first
-            )
+            out += self.solve(replace(net, sinks=[v], sites={v: net.sites.get(v, [])}), known, first)
         return out
 
     def ties(self, pins: Mapping[str, Pin]) -> dict[int, list[Node]]:
@@ -163,41 +163,86 @@ class _Search:
         if not net.sinks:
             return []
         for own_requests in (False, True):
-            offers = self.priced(net, known, own_requests, first)
-            prices = {v: w for v, (_, w) in offers.items()}
-            found: VertexCut | None = min_vertex_cut(
-                sorted(net.edges), prices, net.sources, net.sinks
-            )
-            if found is not None and found.vertices:
-                return [offers[v][0] for v in sorted(found.vertices)]
+            found = self.cheapest(net, known, own_requests, first)
+            if found:
+                return found
             if self.program.scope == "launch":
                 break
         return []
 
+    def cheapest(
+        self, net: Network, known: Proved | None, own_requests: bool, first: bool
+    ) -> list[Pin]:
+        """A minimum cut; [] if there is none.
+
+        What is not known of a site is taken at its cheapest. The sites of a cut are then asked
+        about, until the cut is one of which everything is known: no other can be cheaper, for it
+        costs no less than it was taken for.
+        """
+        edges = sorted(net.edges)
+        while True:
+            offers = self.priced(net, known, own_requests, first)
+            prices = {v: w for v, (_, w) in offers.items()}
+            found: VertexCut | None = min_vertex_cut(edges, prices, net.sources, net.sinks)
+            if found is None or not found.vertices:
+                return []
+            chosen = [offers[v][0] for v in sorted(found.vertices)]
+            if all(self.settled(site, first) for site in chosen):
+                return [self.pin(site, first) for site in chosen]
+            for site in chosen:
+                self.ask(site, first)
+
     def priced(
         self, net: Network, known: Proved | None, own_requests: bool, first: bool
-    ) -> dict[int, tuple[Pin, int]]:
-        """For every vertex that can be pinned the best site, as a pin, and its weight."""
-        out: dict[int, tuple[Pin, int]] = {}
-        total = len(self.program.sites)
+    ) -> dict[int, tuple[Site, int]]:
+        """For every vertex that may be pinned the best site and (at least) its weight."""
+        out: dict[int, tuple[Site, int]] = {}
         for v in sorted(net.sites):
-            best: tuple[int, str, Pin] | None = None
+            best: tuple[int, str, Site] | None = None
             for site in net.sites[v]:
                 if site.kind == "class" and known is None:
                     continue  # pinning a class adds flows: structure alone does not speak for it
-                pin = self.single(site) if first else self.free(site)
-                if pin is None:
-                    if self.market.refusal(site) or not (
-                        own_requests or not self.reads_request(site, known)
-                    ):
-                        continue
-                    pin = self.paid(site)
-                cost = weight(self.market.count(site) or 1, site.named, pin.free, total)
-                if best is None or (cost, site.name) < best[:2]:
-                    best = (cost, site.name, pin)
+                cost = self.cost(site, known, own_requests, first)
+                if cost is not None and (best is None or (cost, site.name) < best[:2]):
+                    best = (cost, site.name, site)
             if best is not None:
                 out[v] = (best[2], best[0])
         return out
+
+    def cost(self, site: Site, known: Proved | None, own_requests: bool, first: bool) -> int | None:
+        """What pinning a site costs, or at least costs; None if it cannot be a pin."""
+        market = self.market
+        asked = self.settled(site, first)
+        least = market.least(site)
+        if asked:
+            free = self.for_nothing(site, first) is not None
+        else:
+            free = not least.moved and (least.values < 2 or not first)
+        if not free:
+            if market.refusal(site) if asked else market.barred(site):
+                return None
+            if not own_requests and self.reads_request(site, known):
+                return None
+        count = (market.count(site) if asked else least.values) or 1
+        return weight(count, site.named, free, len(self.program.sites))
+
+    def settled(self, site: Site, first: bool) -> bool:
+        """Whether everything about a site is known."""
+        return self.market.asked(site) and (first or site.name in self._free)
+
+    def ask(self, site: Site, first: bool) -> None:
+        """Find everything out about a site."""
+        self.market.refusal(site)
+        if not first:
+            self.free(site)
+
+    def for_nothing(self, site: Site, first: bool) -> Pin | None:
+        """A site as a free pin, if it can be one."""
+        return self.single(site) if first else self.free(site)
+
+    def pin(self, site: Site, first: bool) -> Pin:
+        """A site as a pin, a free one if possible."""
+        return self.for_nothing(site, first) or self.paid(site)
 
     def reads_request(self, site: Site, known: Proved | None) -> bool:
         """Whether a site's value depends on a request that is not batch."""
@@ -244,6 +289,8 @@ class _Search:
         return self._free[site.name]
 
     def _free_pin(self, site: Site) -> Pin | None:
+        if self.market.least(site).moved:
+            return None
         graph, images, values = self.alone()
         value = values.get(site.name)
         image = None if value is None else images.get(value)

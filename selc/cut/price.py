@@ -20,17 +20,36 @@ LARGE_INPUT: Final = 64
 BatchPoint = Callable[[], Mapping[str, Value] | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Least:
+    """What is known of a site without asking: so many values at least, moved by the batch."""
+
+    values: int = 0
+    moved: bool = False
+
+
 @dataclass(slots=True)
 class Market:
-    """What the driver can tell about sites, asked once each."""
+    """What the driver can tell about sites, asked once each, and only if it may matter."""
 
     program: Program
     candidates: Callable[[Site], Candidates]
     is_injective: Callable[[Site], bool]
     batch_point: BatchPoint
     max_candidates: int
+    least: Callable[[Site], Least] = lambda site: Least()
     _found: dict[str, Candidates] = field(default_factory=dict)
     _reasons: dict[str, str] = field(default_factory=dict)
+
+    def asked(self, site: Site) -> bool:
+        """Whether everything about a site is known."""
+        return site.name in self._reasons
+
+    def barred(self, site: Site) -> bool:
+        """Whether it is clear without asking that a site cannot be a pin."""
+        if self.asked(site):
+            return bool(self._reasons[site.name])
+        return self.least(site).values > self.max_candidates or bool(self._named(site))
 
     def of(self, site: Site) -> Candidates:
         """The candidates of a site."""
@@ -61,13 +80,20 @@ class Market:
             self._reasons[site.name] = self._refusal(site)
         return self._reasons[site.name]
 
-    def _refusal(self, site: Site) -> str:
+    def _named(self, site: Site) -> str:
+        """Why a site that is another name for an input cannot be a pin."""
         entry = _input_of(self.program, site)
         if entry is not None and entry.is_batch(self.program.scope):
             if entry.kind == "unpinnable":
                 return f"is the input `{entry.name}`, which is declared unpinnable"
             if len(entry.domain) > LARGE_INPUT:
                 return f"is the batch input `{entry.name}` with {len(entry.domain):,} values"
+        return ""
+
+    def _refusal(self, site: Site) -> str:
+        named = self._named(site)
+        if named:
+            return named
         if self.is_injective(site):
             return "tells a batch input apart value by value"
         count = self.count(site)

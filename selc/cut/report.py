@@ -12,7 +12,7 @@ from selc.ir.program import Program
 
 def no_cut(program: Program, net: Network, market: Market) -> Refused:
     """SEL930 with a path on which nothing can be pinned."""
-    closed = {v for v, sites in net.sites.items() if any(not market.refusal(s) for s in sites)}
+    closed = {v for v, sites in net.sites.items() if any(not market.barred(s) for s in sites)}
     path = net.path(closed) or net.path(set())
     vertices = {v: i for i, v in net.vertex.items() if i == v}
     names, notes = [], []

@@ -20,6 +20,9 @@ Context = Mapping[int, AbsVal]
 _LIMIT: Final = 48
 """Facts that one context holds; the oldest are dropped."""
 
+_NEAREST: Final = 32
+"""Facts that one condition adds, itself and the nearest of what follows from it."""
+
 _TRUE: Final = of_values((True,))
 _FALSE: Final = of_values((False,))
 _EMPTY: Final[Context] = {}
@@ -54,7 +57,7 @@ def context(
     of = divisors(graph, facts)
 
     def rule(new: Graph, node: Node, args: tuple[Node, ...]) -> Node | None:
-        here = contexts[node.id]
+        here = contexts.get(node.id, _EMPTY)
         of_args = [_meet(narrowed[a.id], here.get(a.id)) for a in node.args]
         given_args = args
         if here:
@@ -105,9 +108,10 @@ def _contexts(
     facts: Sequence[AbsVal], cone: Sequence[Node], roots: Sequence[Node], given: Sequence[Node]
 ) -> dict[int, Context]:
     """For each node what is known at every use of it."""
+    known = _Implied(facts)
     everywhere = _EMPTY
     for g in given:
-        everywhere = _extend(facts, everywhere, g, True)
+        everywhere = known.extend(everywhere, g, True)
     found: dict[int, Context] = {}
     themselves = {g.id for g in given}
     for r in roots:
@@ -116,12 +120,14 @@ def _contexts(
     for g in given:
         _use(facts, found, g, _EMPTY)
     for node in reversed(cone):
-        here = found[node.id]
+        here = found.get(node.id, _EMPTY)  # constants have none
         if node.op is Op.SELECT:
             cond, then, other = node.args
             _use(facts, found, cond, here)
-            _use(facts, found, then, _extend(facts, here, cond, True))
-            _use(facts, found, other, _extend(facts, here, cond, False))
+            if not then.is_const:
+                _use(facts, found, then, known.extend(here, cond, True))
+            if not other.is_const:
+                _use(facts, found, other, known.extend(here, cond, False))
         else:
             for a in node.args:
                 _use(facts, found, a, here)
@@ -151,21 +157,81 @@ def _both(facts: Sequence[AbsVal], a: Context, b: Context) -> Context:
     return out
 
 
-def _extend(facts: Sequence[AbsVal], here: Context, cond: Node, value: bool) -> Context:
-    """A context in which a condition is known too."""
-    out = dict(here)
-    todo = [(cond, value)]
-    while todo:
-        node, truth = todo.pop()
-        if node.is_const:
-            continue
-        out.pop(node.id, None)
+class _Implied:
+    """What follows from conditions, whatever else is known; found once for each."""
+
+    def __init__(self, facts: Sequence[AbsVal]) -> None:
+        self.facts = facts
+        self._known: dict[tuple[int, bool], tuple[Context, list[tuple[Node, bool]]]] = {}
+
+    def of(self, cond: Node, value: bool) -> tuple[Context, list[tuple[Node, bool]]]:
+        """Facts, nearest first, and the selects of which something may follow given more."""
+        key = (cond.id, value)
+        if key not in self._known:
+            self._known[key] = self._find(cond, value)
+        return self._known[key]
+
+    def _find(self, cond: Node, value: bool) -> tuple[Context, list[tuple[Node, bool]]]:
+        out: dict[int, AbsVal] = {}
+        open_: list[tuple[Node, bool]] = []
+        todo = [(cond, value)]
+        while todo and len(out) < _NEAREST:
+            node, truth = todo.pop()
+            known = _TRUE if truth else _FALSE
+            if node.is_const or out.get(node.id) is known:
+                continue
+            out[node.id] = known
+            more = _implied(self.facts, node, truth)
+            todo.extend(more)
+            if node.op is Op.SELECT and not more:
+                open_.append((node, truth))
+            _compare(self.facts, out, node, truth)
+        return out, open_
+
+    def extend(self, here: Context, cond: Node, value: bool) -> Context:
+        """A context in which a condition is known too."""
+        out = dict(here)
+        todo = [(cond, value)]
+        done: set[int] = set()
+        while todo:
+            node, truth = todo.pop()
+            if node.is_const or node.id in done:
+                continue
+            done.add(node.id)
+            facts, open_ = self.of(node, truth)
+            for key, fact in facts.items():
+                old = out.pop(key, None)
+                decided = old is None or fact is _TRUE or fact is _FALSE
+                out[key] = fact if old is None or decided else _meet(old, fact)
+            for choice, result in open_:
+                taken = _truth(out, choice.args[0])
+                if taken is not None:
+                    todo.append((choice.args[1 if taken else 2], result))
+        while len(out) > _LIMIT:
+            del out[next(iter(out))]
+        return out
+
+
+def _truth(out: dict[int, AbsVal], node: Node, depth: int = 4) -> bool | None:
+    """What a context says of a condition, itself or by its parts; it is noted there."""
+    known = out.get(node.id)
+    if known is _TRUE or known is _FALSE:
+        return known is _TRUE
+    if node.is_const:
+        return node.attr if type(node.attr) is bool else None
+    if not depth:
+        return None
+    truth: bool | None = None
+    if node.op is Op.NOT:
+        inner = _truth(out, node.args[0], depth - 1)
+        truth = None if inner is None else not inner
+    elif node.op is Op.SELECT:
+        taken = _truth(out, node.args[0], depth - 1)
+        if taken is not None:
+            truth = _truth(out, node.args[1 if taken else 2], depth - 1)
+    if truth is not None:
         out[node.id] = _TRUE if truth else _FALSE
-        todo.extend(_implied(facts, node, truth))
-        _compare(facts, out, node, truth)
-    while len(out) > _LIMIT:
-        del out[next(iter(out))]
-    return out
+    return truth
 
 
 def _implied(facts: Sequence[AbsVal], node: Node, truth: bool) -> list[tuple[Node, bool]]:
@@ -286,7 +352,7 @@ def _forward(
     """What each node can be where it is used."""
     out: dict[int, AbsVal] = {}
     for node in cone:
-        here = contexts[node.id]
+        here = contexts.get(node.id, _EMPTY)
         if node.op is Op.INPUT:
             assert isinstance(node.attr, str)
             value = of_domain(graph.inputs[node.attr].domain)

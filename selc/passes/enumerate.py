@@ -8,7 +8,8 @@ from itertools import compress
 from typing import Final
 
 from selc.ir.absval import AbsVal, never_fails
-from selc.ir.evaluate import abstract, compile_nodes
+from selc.ir.columns import Axis, Column, Columns
+from selc.ir.evaluate import abstract
 from selc.ir.graph import Graph, Node
 from selc.ir.op import Op, TooWide
 from selc.ir.value import UNDEF, Value, value_key
@@ -28,7 +29,9 @@ _MAX_DROPS: Final = 64
 _PLAIN: Final = frozenset({Op.CONST, Op.INPUT, Op.MARK, Op.FAIL, Op.SELECT, Op.LOOKUP})
 _LEAVES: Final = frozenset({Op.CONST, Op.INPUT, Op.FAIL})
 
-Column = Sequence[Value]
+_SIMPLE: Final = (bool, int, str, type(None))
+
+Values = Sequence[Value]
 
 
 def enumerate_points(
@@ -113,55 +116,105 @@ class _Suspects:
 
 def _look(graph: Graph, cluster: Cluster, setting: _Setting, findings: _Findings) -> None:
     nodes = [n for n in cluster.nodes if n.op is not Op.CONST]
+    grid = _Grid(graph, cluster, setting)
     if cluster.size <= FULL:
-        evaluate = compile_nodes(graph, nodes, cluster.names, setting.facts)
-        rows = [evaluate(*p) for p in cluster.points()]
-        columns = dict(zip([n.id for n in nodes], zip(*rows, strict=True), strict=True))
+        grid.fill(nodes)
+        columns = {n.id: tuple(grid.full(n)) for n in nodes}
         suspects = _suspects(
             cluster, nodes, columns, dict.fromkeys((n.id for n in nodes), 0), setting
         )
     else:
         suspects = _sampled(graph, cluster, nodes, setting)
-        columns = {}
         while wanted := suspects.nodes():
-            if _cost(graph, wanted, setting.facts) * cluster.size <= WORK:
+            if grid.cost(wanted) <= WORK:
                 break
             suspects = suspects.halved()
         if not wanted:
             return
-        evaluate = compile_nodes(graph, wanted, cluster.names, setting.facts)
-        rows = [evaluate(*p) for p in cluster.points()]
-        columns = dict(zip([n.id for n in wanted], zip(*rows, strict=True), strict=True))
-    _confirm(graph, cluster, suspects, columns, setting, findings)
+        grid.fill(wanted)
+    _confirm(grid, suspects, setting, findings)
 
 
-def _cost(graph: Graph, nodes: Sequence[Node], facts: Sequence[AbsVal]) -> int:
-    """What evaluating some nodes at one point costs, in plain operations."""
-    out = 0
-    for node in graph.cone(nodes):
-        args = [facts[a.id] for a in node.args]
-        plain = node.op in _PLAIN or (
-            all(f.defined for f in args) and never_fails(node.op, node.attr, args)
-        )
-        out += 1 if plain else _SLOW
-    return out
+class _Grid:
+    """The columns of a cluster's nodes, each over the inputs that it reads."""
+
+    def __init__(self, graph: Graph, cluster: Cluster, setting: _Setting) -> None:
+        leaves = {str(n.attr): n for n in graph.nodes if n.op is Op.INPUT}
+        self.graph = graph
+        self.facts = setting.facts
+        self.sizes = [len(d) for d in cluster.domains]
+        axes = [
+            Axis((leaves[name],), [(v,) for v in domain])
+            for name, domain in zip(cluster.names, cluster.domains, strict=True)
+        ]
+        self.work = Columns(graph, setting.facts, axes)
+        self.whole = (1 << len(axes)) - 1
+        self.bits = _bits(cluster)
+        self.reads = setting.reads
+        self.columns: dict[int, Column] = {}
+
+    def own(self, node: Node) -> int:
+        """The axes that a node reads."""
+        reads = self.reads[node.id]
+        return sum(1 << k for k, bit in enumerate(self.bits) if reads & bit)
+
+    def cost(self, nodes: Sequence[Node]) -> int:
+        """What evaluating some nodes costs, in plain operations."""
+        out = 0
+        for node in self.graph.cone(nodes):
+            args = [self.facts[a.id] for a in node.args]
+            plain = node.op in _PLAIN or (
+                all(f.defined for f in args) and never_fails(node.op, node.attr, args)
+            )
+            out += (1 if plain else _SLOW) * self.work.size(self.own(node))
+        return out
+
+    def fill(self, nodes: Sequence[Node]) -> None:
+        """Evaluate some nodes.
+
+        Raises:
+            TooWide: at some point some node cannot be evaluated.
+        """
+        self.columns = self.work.run(nodes)
+        if any(c.wide for c in self.columns.values()):
+            raise TooWide
+
+    def over(self, node: Node, mask: int) -> Column:
+        """A node's values over some axes, which include its own."""
+        return Column(mask, self.work.spread(self.columns[node.id], mask))
+
+    def full(self, node: Node) -> Sequence[Value]:
+        """A node's values at every point."""
+        return self.over(node, self.whole).values
 
 
 def _sampled(graph: Graph, cluster: Cluster, nodes: Sequence[Node], setting: _Setting) -> _Suspects:
     chosen = sample(cluster)
-    evaluate = compile_nodes(graph, nodes, cluster.names, setting.facts)
-    rows = [evaluate(*p) for p in chosen.points]
-    columns = dict(zip([n.id for n in nodes], zip(*rows, strict=True), strict=True))
-    bits = _bits(cluster)
-    moved = [0] * len(nodes)
-    for a, b, k in chosen.pairs:
-        bit = bits[k]
-        for j, (x, y) in enumerate(zip(rows[a], rows[b], strict=True)):
-            if x is not y and not moved[j] & bit and not alike(x, y):
-                moved[j] |= bit
-    return _suspects(
-        cluster, nodes, columns, {n.id: m for n, m in zip(nodes, moved, strict=True)}, setting
+    leaves = {str(n.attr): n for n in graph.nodes if n.op is Op.INPUT}
+    work = Columns(
+        graph, setting.facts, [Axis(tuple([leaves[n] for n in cluster.names]), chosen.points)]
     )
+    found = work.run(nodes)
+    columns = {}
+    moved = {}
+    bits = _bits(cluster)
+    pairs: dict[int, tuple[list[int], list[int]]] = {k: ([], []) for k in range(len(bits))}
+    for a, b, k in chosen.pairs:
+        pairs[k][0].append(a)
+        pairs[k][1].append(b)
+    for node in nodes:
+        column = found[node.id]
+        if column.wide:
+            raise TooWide
+        values = tuple(work.spread(column, 1))
+        columns[node.id] = values
+        moved[node.id] = 0
+        for k, (first, second) in pairs.items():
+            if setting.reads[node.id] & bits[k] and not all(
+                alike(values[a], values[b]) for a, b in zip(first, second, strict=True)
+            ):
+                moved[node.id] |= bits[k]
+    return _suspects(cluster, nodes, columns, moved, setting)
 
 
 def _bits(cluster: Cluster) -> list[int]:
@@ -172,12 +225,12 @@ def _bits(cluster: Cluster) -> list[int]:
 def _suspects(
     cluster: Cluster,
     nodes: Sequence[Node],
-    columns: Mapping[int, Column],
+    columns: Mapping[int, Values],
     moved: Mapping[int, int],
     setting: _Setting,
 ) -> _Suspects:
     out = _Suspects()
-    seen: dict[Column, Node] = {}
+    seen: dict[Values, Node] = {}
     for node in nodes:
         column = columns[node.id]
         first = seen.setdefault(column, node)
@@ -199,77 +252,91 @@ def _suspects(
     return out
 
 
-def _confirm(
-    graph: Graph,
-    cluster: Cluster,
-    suspects: _Suspects,
-    columns: Mapping[int, Column],
-    setting: _Setting,
-    findings: _Findings,
-) -> None:
+def _confirm(grid: _Grid, suspects: _Suspects, setting: _Setting, findings: _Findings) -> None:
     """Keep of the suspects what holds on every point."""
-    admitted = _admitted(graph, cluster, setting)
-    if admitted is not None and not any(admitted):
+    seen = _Premises(grid, setting)
+    if seen.never:
         return
-    themselves = {n.id for n in graph.cone(setting.given)}
-
-    def flags(node: Node) -> list[bool] | None:
-        """The points that count for a node; a premise does not simplify itself."""
-        return None if node.id in themselves else admitted
-
-    def column(node: Node, chosen: list[bool] | None) -> Column:
-        full = columns[node.id]
-        return full if chosen is None else tuple(compress(full, chosen))
-
     for node in suspects.constants:
-        values = column(node, flags(node))
-        defined = [v for v in values if v is not UNDEF]
-        if _constant(defined) and (node.op is not Op.OK or all(values)):
-            findings.constants[node.id] = defined[0] if defined else UNDEF
+        column, chosen = seen.column(node)
+        values = column.values if chosen is None else list(compress(column.values, chosen))
+        if _constant(values) and (node.op is not Op.OK or all(values)):
+            findings.constants[node.id] = next((v for v in values if v is not UNDEF), UNDEF)
     for node, other in suspects.pairs:
-        chosen = flags(node)
-        if node.id not in findings.constants and same_column(
-            column(node, chosen), column(other, chosen)
-        ):
+        if node.id not in findings.constants and _same(grid, node, other, seen):
             findings.merged[node.id] = other
     for node, killed in suspects.drops:
         if node.id not in findings.constants and node.id not in findings.merged:
-            idle = _idle_inputs(cluster, columns[node.id], killed, flags(node))
+            idle = _idle_inputs(grid, killed, *seen.column(node))
             if idle:
                 findings.dropped[node.id] = idle
 
 
-def _idle_inputs(
-    cluster: Cluster, column: Column, killed: int, admitted: Sequence[bool] | None
-) -> int:
+def _same(grid: _Grid, node: Node, other: Node, seen: _Premises) -> bool:
+    """Whether two nodes are equal wherever it counts for the first."""
+    column, chosen = seen.column(node)
+    mine, theirs = column.values, grid.over(other, column.mask).values
+    if chosen is not None:
+        mine, theirs = list(compress(mine, chosen)), list(compress(theirs, chosen))
+    return same_column(mine, theirs)
+
+
+def _idle_inputs(grid: _Grid, killed: int, column: Column, admitted: Sequence[bool] | None) -> int:
     """Which of some inputs can be held at their first values without changing a column."""
     out = 0
-    for k, bit in enumerate(_bits(cluster)):
-        if killed & bit and _idle(column, cluster.stride(k), len(cluster.domains[k]), admitted):
+    for k, bit in enumerate(grid.bits):
+        if not killed & bit:
+            continue
+        stride = grid.work.size(column.mask >> (k + 1) << (k + 1))
+        if not column.mask >> k & 1 or _idle(column.values, stride, grid.sizes[k], admitted):
             out |= bit
             if admitted is not None:
                 break  # with points left out, two idle inputs need not be idle together
     return out
 
 
-def _admitted(graph: Graph, cluster: Cluster, setting: _Setting) -> list[bool] | None:
-    """For every point whether the premises on these inputs hold; None if there are none."""
-    given = [g for g in setting.given if not setting.reads[g.id] & ~cluster.mask]
-    if not given:
-        return None
-    holds = compile_nodes(graph, given, cluster.names, setting.facts)
-    wanted = (True,) * len(given)
-    return [holds(*p) == wanted for p in cluster.points()]
+class _Premises:
+    """At which points the premises on a cluster's inputs hold."""
+
+    def __init__(self, grid: _Grid, setting: _Setting) -> None:
+        self.grid = grid
+        self.themselves = {n.id for n in grid.graph.cone(setting.given)}
+        whole = sum(grid.bits)
+        given = [g for g in setting.given if not setting.reads[g.id] & ~whole]
+        self.flags: Column | None = None
+        self.never = False
+        if given:
+            found = grid.work.run(given)
+            mask = 0
+            for column in found.values():
+                mask |= column.mask
+            spread = [grid.work.spread(c, mask) for c in found.values()]
+            flags = [all(v is True for v in row) for row in zip(*spread, strict=True)]
+            self.flags = Column(mask, flags)
+            self.never = not any(flags)
+
+    def column(self, node: Node) -> tuple[Column, list[bool] | None]:
+        """A node's values and which of them count; a premise does not simplify itself."""
+        grid = self.grid
+        own = grid.own(node)
+        if self.flags is None or node.id in self.themselves:
+            return grid.over(node, own), None
+        own |= self.flags.mask
+        return grid.over(node, own), [v is True for v in grid.work.spread(self.flags, own)]
 
 
 def _constant(values: Sequence[Value]) -> bool:
+    """Whether there are no two different defined values."""
     if not values:
         return True
-    first = value_key(values[0])
-    return all(v is values[0] or value_key(v) == first for v in values)
+    first = values[0]
+    if first is not UNDEF and type(first) in _SIMPLE and values.count(first) == len(values):
+        return set(map(type, values)) == {type(first)}
+    known = {value_key(v) for v in values if v is not UNDEF}
+    return len(known) <= 1
 
 
-def _idle(column: Column, stride: int, count: int, admitted: Sequence[bool] | None) -> bool:
+def _idle(column: Values, stride: int, count: int, admitted: Sequence[bool] | None) -> bool:
     """Whether setting one input to its first value changes nothing on the admitted points."""
     block = stride * count
     for start in range(0, len(column), block):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,9 @@ MAX_POINTS: Final = 1 << 16
 
 FULL: Final = 256
 """Up to so many points nothing is gained by sampling first."""
+
+_EXACT: Final = frozenset({bool, int, str})
+"""Types whose values are equal only if they are of equal bits."""
 
 _BASES: Final = 24
 _CLUSTERS: Final = 12
@@ -128,8 +132,11 @@ def alike(a: Value, b: Value) -> bool:
 
 def same_column(a: Sequence[Value], b: Sequence[Value]) -> bool:
     """Whether two columns are equal value by value, in type and bits."""
-    if a != b or list(map(type, a)) != list(map(type, b)):
+    if not all(map(operator.eq, a, b)) or len(a) != len(b):
         return False
-    if {float, tuple}.isdisjoint(set(map(type, a))):
+    kinds = set(map(type, a))
+    if kinds != set(map(type, b)):
+        return False
+    if len(kinds) == 1 and kinds <= _EXACT:
         return True
     return list(map(value_key, a)) == list(map(value_key, b))

@@ -56,6 +56,26 @@ def all_candidates(
     return {site.name: found[site.name] for site in sites}
 
 
+class Finder:
+    """Candidates of one site after the other, of one program."""
+
+    def __init__(
+        self,
+        program: Program,
+        view: View,
+        max_candidates: int = MAX_CANDIDATES,
+        budget: int = MAX_POINTS,
+    ) -> None:
+        self._work = _Work(program, view, max_candidates, budget)
+
+    def of(self, site: Site) -> Candidates:
+        """The values of a site."""
+        if not site.marks:
+            return NOTHING
+        mask, job = self._work.plan(site)
+        return self._work.enumerate(mask, [job])[site.name]
+
+
 class _Work:
     def __init__(self, program: Program, view: View, limit: int, budget: int) -> None:
         self.program = program

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from selc.ir.domain import Domain
+from selc.ir.evaluate import compile_nodes
 from selc.ir.graph import Node
 from selc.ir.op import Op, TooWide
 from selc.ir.value import Value
+from selc.vra.conditions import bare, literals
 from selc.vra.enumerate import MAX_POINTS, Row, chunks, filter_of, points
 from selc.vra.verdict import Admitted
 from selc.vra.view import View
@@ -97,6 +99,66 @@ def probes(view: View, names: Sequence[str], count: int = PROBES) -> Iterator[Ro
             else:
                 row.append(domain[draw.randrange(size)])
         yield tuple(row)
+
+
+def walks(view: View, names: Sequence[str], count: int) -> list[Row]:
+    """Up to `count` admitted points: probes, then steps from those found, one input at a time.
+
+    Where assumes tie inputs together hardly a draw is admitted; a step from a point that is can be.
+    """
+    keep = filter_of(view, view.admits, names)
+    tie = _tied(view, names)
+    found = dict.fromkeys(keep([tie(r) for r in dict.fromkeys(probes(view, names, 4 * count))]))
+    if not found:
+        point = find(view, view.admits, view.mask_of(names)).example
+        if point is not None:
+            found = dict.fromkeys(keep([tuple(point[n] for n in names)]))
+    draw = random.Random(_SEED)  # noqa: S311  # a fixed sequence, not a secret
+    steps = [list(dict.fromkeys(v for (v,) in probes(view, [n], 96))) for n in names]
+    for _ in range(8 if view.admits else 0):
+        if not 0 < len(found) < count:
+            break
+        known = list(found)
+        tried: dict[Row, None] = {}
+        for _ in range(2 * count):
+            row = list(draw.choice(known))
+            k = draw.randrange(len(row))
+            row[k] = draw.choice(steps[k])
+            tried[tie(tuple(row))] = None
+        found |= dict.fromkeys(keep(list(tried)))
+    rows = list(found)
+    step = max(1, len(rows) // count)
+    return rows[::step][:count]
+
+
+def _tied(view: View, names: Sequence[str]) -> Callable[[Row], Row]:
+    """Sets each input that an assume equates with a function of others to what they say."""
+    ties: list[tuple[int, Node]] = []
+    for node, holds in [part for n in view.admits for part in literals(n)]:
+        if node.op is not Op.EQ or not holds:
+            continue
+        for a, b in (node.args, node.args[::-1]):
+            leaf = bare(a)
+            if (
+                leaf.op is Op.INPUT
+                and leaf.attr in names
+                and not (view.masks[b.id] & view.masks[leaf.id])
+            ):
+                ties.append((names.index(str(leaf.attr)), b))
+                break
+    if not ties:
+        return lambda row: row
+    others = compile_nodes(view.graph, [b for _, b in ties], names, view.facts)
+
+    def tie(row: Row) -> Row:
+        out = list(row)
+        for (k, _), value in zip(ties, others(*row), strict=True):
+            out[k] = value
+        domains = view.graph.inputs
+        inside = all(out[k] in domains[names[k]].domain for k, _ in ties)
+        return tuple(out) if inside else row
+
+    return tie
 
 
 def components(view: View, conditions: Sequence[Node], mask: int) -> list[int]:
