@@ -12,12 +12,13 @@ import builtins
 import copy
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.engines.asked import Asked
 from tests.engines.overwrite import Overwriter
 from tests.engines.stubs import (
     PACKAGES,
@@ -96,7 +97,13 @@ class Module:
         if corpus_file(self._engine.corpus, f"{self._name}.{name}") is not None:
             return self._engine.module(f"{self._name}.{name}")
         if name != "__getattr__" and "__getattr__" in bindings(self._path):
-            return self._names["__getattr__"](name)
+            self._engine.importing += 1
+            try:
+                return self._names["__getattr__"](name)
+            except Unstated:
+                return Stub(f"{self._name}.{name}")
+            finally:
+                self._engine.importing -= 1
         raise AttributeError(f"{self._name}.{name}")
 
 
@@ -146,6 +153,14 @@ def with_field(record: Any, key: str, value: object) -> Any:
     return record
 
 
+def spelling(key: str) -> str:
+    """A key of `functions:` as Python writes it."""
+    try:
+        return ast.unparse(ast.parse(key.strip(), mode="eval"))
+    except SyntaxError:
+        return key
+
+
 class Engine:
     """The modules of the corpus under one facts file, with pins."""
 
@@ -167,9 +182,20 @@ class Engine:
         self.functions: dict[str, Any] = dict(doc.get("functions") or {})
         self.libraries = libraries(Environment(doc.get("env") or {}))
         self.modules: dict[str, Module] = {}
+        self.spelled = {spelling(k): k for k in self.functions}
+        self.importing = 0  # modules whose own statements run
         self.inputs: Mapping[str, Any] = {}
         self.active = {pin.name: pin for pins in overwriter.pins.values() for pin in pins}
-        self.launches: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self.launches: list[tuple[str, dict[str, Any]]] = []
+        self.asked = Asked(corpus, entry.split(".")[0])
+        kinds = ("runtime", "unpinnable", *["request"] * (doc["selection"]["scope"] == "launch"))
+        self.batch = {k for k, v in (doc.get("inputs") or {}).items() if v.get("kind") in kinds}
+
+    def begin(self, inputs: Mapping[str, Any]) -> None:
+        """Another run on other inputs."""
+        self.inputs = inputs
+        self.launches.clear()
+        self.asked.begin(repr(sorted((k, v) for k, v in inputs.items() if k not in self.batch)))
 
     def names(self) -> dict[str, Any]:
         """What a kind of engine adds to the names of every module."""
@@ -332,13 +358,18 @@ class Engine:
     # -- what facts state of calls --------------------------------------------------------------
 
     def stated_call(
-        self, key: str, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        key: str,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        site: tuple[int, int] = (0, 0),
+        callee: Callable[[], Any] | None = None,
+        dotted: str | None = None,
     ) -> Any:
         """The result of a call that the facts state."""
+        if callee is not None:
+            self.asked.note(key, site, (args, kwargs or {}), callee, dotted)
         fact = self.functions[key]
-        if fact == "opaque":
-            self.launches.append((key, args, dict(kwargs or {})))
-            return Stub(f"{key}(...)")
         if isinstance(fact, Mapping):
             if "value" in fact:
                 return value_of(fact["value"], self.member)
@@ -481,9 +512,9 @@ class Facts(ast.NodeTransformer):
         """The fact that is stated of an expression."""
         if not isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
             return None
-        spelling = ast.unparse(node)
-        if spelling in self.engine.functions:
-            return spelling
+        found = self.engine.spelled.get(ast.unparse(node))
+        if found is not None:
+            return found
         name = self.qualified(node)
         return name if name is not None and name in self.engine.functions else None
 
@@ -496,8 +527,18 @@ class Facts(ast.NodeTransformer):
             [None if k.arg is None else ast.Constant(k.arg) for k in node.keywords],
             [self.visit(k.value) for k in node.keywords],
         )
-        call = ast.Call(ast.Name("__stated__", ast.Load()), [ast.Constant(key), plain, named], [])
-        return ast.copy_location(call, node)
+        parts = [ast.Constant(key), plain, named, *self.asking(node)]
+        return ast.copy_location(ast.Call(ast.Name("__stated__", ast.Load()), parts, []), node)
+
+    def asking(self, node: ast.Call) -> list[ast.expr]:
+        """Where a stated call stands, what it would call, and that by its dotted name."""
+        site = (ast.Constant(node.lineno), ast.Constant(node.col_offset))
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        return [
+            ast.Tuple(list(site), ast.Load()),
+            ast.Lambda(nothing, copy.deepcopy(node.func)),
+            ast.Constant(self.qualified(node.func)),
+        ]
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         key = self.key(node) if isinstance(node.ctx, ast.Load) else None

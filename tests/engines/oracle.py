@@ -233,8 +233,7 @@ class Execution:
         Raises:
             Unplaced: a pin's site was never met in the text that ran.
         """
-        self.engine.inputs = inputs
-        self.engine.launches.clear()
+        self.engine.begin(inputs)
         arguments = self.arguments(inputs)
         result = None
         try:
@@ -474,6 +473,8 @@ class Tally:
     pinned: int = 0
     pin_sets: int = 0
     unplaced: list[str] = dataclasses.field(default_factory=list)
+    stubbed: dict[str, str] = dataclasses.field(default_factory=dict)
+    silent: set[str] = dataclasses.field(default_factory=set)
 
 
 def agree(
@@ -533,6 +534,8 @@ def compare(case: Case, program: Program, count: int, pin_sets: int, seed: int) 
     for inputs in samples:
         tally.unpinned += 1
         tally.returned += agree(case, program, function.points(inputs, names), inputs, {})
+    tally.stubbed = function.engine.asked.stubbed_helpers()
+    tally.silent = set(getattr(function.engine, "silent", ()))
     seen = values_of_sites(case, program, samples, rng)
     for _ in range(pin_sets if seen else 0):
         chosen = rng.sample(sorted(seen), min(len(seen), rng.choice([1, 1, 2, 3])))

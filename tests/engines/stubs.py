@@ -65,7 +65,8 @@ class Stub:
         return Stub(f"{self._name}.{name}")
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        return Stub(f"{self._name}(...)")
+        kernel = decorated(args, kwargs)
+        return Stub(f"{self._name}(...)") if kernel is None else kernel
 
     def __getitem__(self, key: object) -> Any:
         return Stub(f"{self._name}[...]")
@@ -101,6 +102,46 @@ class Stub:
     __bool__ = __len__ = __iter__ = __int__ = __float__ = __index__ = _unstated
     __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = _unstated
     __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _unstated
+
+
+class Kernel(Stub):
+    """A function that a library's decorator turned into something else."""
+
+    def __init__(self, name: str, parameters: tuple[str, ...]) -> None:
+        super().__init__(name)
+        self.__dict__.update(parameters=parameters)
+
+    def __getitem__(self, key: object) -> Any:
+        return self  # `kernel[grid]`
+
+
+def decorated(args: tuple[object, ...], kwargs: Mapping[str, object]) -> Kernel | None:
+    """What a library's decorator makes of a function; None if it decorates none."""
+    if len(args) != 1 or kwargs:
+        return None
+    if isinstance(args[0], Kernel):
+        return args[0]
+    if not isinstance(args[0], types.FunctionType):
+        return None
+    code = args[0].__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return Kernel(args[0].__name__, names)
+
+
+class Module:
+    """torch.nn.Module without hooks."""
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        return self.forward(*args, **kwargs)  # type: ignore[attr-defined]  # subclasses have it
+
+
+class Quiet:
+    """A logger."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *args, **kwargs: False
 
 
 class Size(tuple[int, ...]):
@@ -292,6 +333,8 @@ def value_of(stated: object, member: Callable[[str], Any] | None = None) -> Any:
     if isinstance(stated, Mapping):
         if member is not None and stated.keys() == {"class", "attrs"}:
             return member(f"class {stated['class']}")(**value_of(stated["attrs"], member))
+        if stated.keys() == {"class", "items"} and stated["class"] == "list":
+            return [value_of(v, member) for v in stated["items"]]
         return Record({value_of(k, member): value_of(v, member) for k, v in stated.items()})
     if isinstance(stated, (list, tuple)):
         return tuple(value_of(v, member) for v in stated)
@@ -365,8 +408,12 @@ def libraries(environment: Environment) -> dict[str, Any]:
     """The modules that engine code imports from outside its package."""
     torch = Library(
         "torch",
-        {**DTYPES, "Tensor": Tensor, "Size": Size, "device": Device, "dtype": Dtype},
-    )
+        {
+            **DTYPES,
+            "Tensor": Tensor, "Size": Size, "device": Device, "dtype": Dtype,
+            "nn": Library("torch.nn", {"Module": Module}),
+        },
+    )  # fmt: skip
     triton = Library("triton", {"next_power_of_2": next_power_of_2, "cdiv": cdiv})
     pydantic = Library(
         "pydantic", {"dataclasses": Library("pydantic.dataclasses", {"dataclass": dataclass})}
@@ -378,7 +425,6 @@ def libraries(environment: Environment) -> dict[str, Any]:
             for n, f in (("all", all), ("any", any), ("max", max), ("min", min), ("sum", sum))
         },
     )
-    logger = Library("logger", {"isEnabledFor": lambda *_: False})
     return {
         "torch": torch,
         "triton": triton,
@@ -386,7 +432,7 @@ def libraries(environment: Environment) -> dict[str, Any]:
         "os": operating_system(environment),
         "pydantic": pydantic,
         "numpy": numpy,
-        "init_logger": lambda *_: logger,
+        "init_logger": lambda *_: Quiet(),
     }
 
 
