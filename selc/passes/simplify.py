@@ -15,6 +15,7 @@ from selc.passes.gvn import gvn, number
 from selc.passes.peval import constants, peval
 from selc.passes.ranges import ranges
 from selc.passes.rebuild import Images, Rule, compose, rebuild
+from selc.passes.searches import searches
 from selc.passes.table import lookups, table
 
 Run = Callable[[Graph, Sequence[Node], Sequence[Node]], tuple[Graph, Images]]
@@ -34,6 +35,7 @@ PASSES: Final = (
     Pass("gvn", gvn),
     Pass("fold", fold),
     Pass("table", table),
+    Pass("searches", searches),
     Pass("ranges", ranges),
     Pass("context", context),
     Pass("enumerate", enumerate_points),

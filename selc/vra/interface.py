@@ -19,7 +19,7 @@ from selc.ir.value import UNDEF, Value, value_key
 from selc.vra.conditions import Literal, bare, expanded, leaves, literals, narrowed, settled
 from selc.vra.enumerate import Row
 from selc.vra.frontier import rebuilt
-from selc.vra.mincut import INFINITE, vertex_cut
+from selc.passes.vertexcut import INFINITE, vertex_cut
 from selc.vra.view import View
 
 MAX_JOINT: Final = 1 << 15

@@ -13,7 +13,7 @@ from selc.vra import interface
 from selc.vra.candidates import all_candidates
 from selc.vra.conditions import expanded, literals, narrowed
 from selc.vra.injective import all_injective
-from selc.vra.mincut import INFINITE, vertex_cut
+from selc.passes.vertexcut import INFINITE, vertex_cut
 from selc.vra.relation import Join, Table, factors, merge, tables_of
 from selc.vra.search import admitted_example, lattice
 from selc.vra.thresholds import thresholds
