@@ -26,6 +26,9 @@ from selc.lint.values import (
 )
 
 
+_COMPILERS = ("compile", "get_kernel", "get_function", "get_compiled", "make_kernel", "build")
+
+
 def call(state: State, node: ast.Call) -> Val:
     """The value of a call."""
     name = dotted(node.func)
@@ -126,34 +129,31 @@ def _subscripted(state: State, node: ast.Call, name: str, keywords: dict[str, Va
 
 
 def _check_filled(state: State, node: ast.Call, kernel: str) -> None:
-    """A launch that fills a harmful field from lengths of the batch."""
-    values = [(each, evaluate(state, each)) for each in node.args]
-    filled = [
-        each
-        for each, _ in values
-        if isinstance(each, ast.Name) and state.names.role(each.id) == "harmful"
-    ]
-    if not filled:
+    """A launch that computes split counts, its first argument, from lengths of the batch."""
+    first = node.args[0] if node.args else None
+    if not isinstance(first, ast.Name) or "split" not in kernel:
+        return
+    if state.names.role(first.id) != "harmful":
         return
     taint: Taint = CLEAN
-    for each, value in values:
-        if each is not filled[0]:
-            taint = merge(taint, merge(value.vec, value.taint))
-    assert isinstance(filled[0], ast.Name)
-    field = filled[0].id
+    for each in node.args[1:]:
+        value = evaluate(state, each)
+        taint = merge(taint, merge(value.vec, value.taint))
     report(
         state,
         "SEL101",
         "error",
         node,
         taint,
-        sink=field,
+        sink=first.id,
         role="harmful",
-        what=f"`{field}`, which `{kernel}` fills",
+        what=f"`{first.id}`, which `{kernel}` fills,",
     )
 
 
 def _chosen_callee(state: State, node: ast.Call, name: str, taint: Taint) -> None:
+    if isinstance(node.func, ast.Attribute) and not state.names.is_kernel(name):
+        return
     report(state, "SEL102", "warning", node, taint, sink=name, what=f"which function `{name}` is")
 
 
@@ -201,6 +201,8 @@ def _check_spread(state: State, node: ast.Call, name: str) -> None:
                     role="configuration",
                     what=f"the configuration `{text}` of `{name}`",
                 )
+    if name.startswith("torch.") and not name.startswith("torch.ops."):
+        return
     for each in node.args:
         if isinstance(each, ast.Name) and state.names.role(each.id) in ("harmful", "opaque"):
             value = evaluate(state, each)
@@ -248,7 +250,7 @@ def _check_library(
         taint,
         sink=name,
         role="library",
-        what=f"what `{name}` does inside: {entry.follows}",
+        what=f"`{name}` follows the batch inside: {entry.follows}",
         help=entry.pin,
     )
 
@@ -259,19 +261,24 @@ def _follow(
     """A call of a function whose source is there."""
     bound = bind(target, arguments, keywords)
     name = dotted(node.func)
+    told: set[int] = set()
     for position, each in enumerate(target.parameters):
         value = bound.get(position)
-        if value is not None and value.taint and each.arg not in keywords:
-            check_field(state, node, each.arg, value, name, f"`{name}`")
+        if value is None or not only(value.taint, "src"):
+            continue
+        if state.names.role(each.arg, name.rsplit(".", 1)[-1]) in ("harmful", "opaque"):
+            told.add(position)
+            if each.arg not in keywords and position < len(node.args):
+                check_field(state, node.args[position], each.arg, value, name, f"`{name}`")
     if state.is_kernel_source(target.node):
         return OPAQUE
-    if state.names.matches("helpers", target.node.name):
+    if state.names.matches("helpers", target.node.name) or target.node.name in _COMPILERS:
         return _unknown(state, node, name, arguments, keywords)
     if state.level <= 0 or not any(v.dirty or v.target or v.fields for v in bound.values()):
         if state.level <= 0 or not state.names.matches("selectors", target.node.name):
             return _unknown(state, node, name, arguments, keywords)
     summary = state.session.summary(target, state.level - 1)
-    hits_of_call(state, node, target, summary, bound)
+    hits_of_call(state, node, summary, bound, told)
     return returned_by_call(state, node, target, summary, bound)
 
 
@@ -296,7 +303,7 @@ def _unknown(
         return Val(step(cause, where, ast.unparse(node)[:80]), opaque=True)
     if state.names.matches("selectors", last):
         return Val(step(taint, where), opaque=True)
-    if last in ("compile", "get_kernel", "get_function", "get_compiled", "make_kernel", "build"):
+    if last in _COMPILERS:
         return Val(step(taint, where), opaque=True)
     if rows or name.startswith("torch."):
         return Val(rows=rows or taint, vec=vec, opaque=True)

@@ -26,6 +26,7 @@ from selc.lint.values import (
     truth,
 )
 
+_OWN = ("req", "request", "obj", "recv_req", "item", "seq", "sequence", "new_req", "group", "spec")
 _PARTIAL = re.compile(r"prefix|prefill|decode|extend|common")
 _QUESTION = re.compile(r"_?(is|has|can|use|should|enable|are|any|all|uniform|needs?|allow)(_|$)")
 _PLAIN = ("dtype", "device", "ndim", "is_cuda", "layout", "itemsize", "requires_grad", "is_cpu")
@@ -114,7 +115,7 @@ def _attribute_type(state: State, owner: Class, attr: str) -> Class | None:
 
 def _named(state: State, node: ast.Attribute, base: Val, attr: str) -> Val:
     """An attribute of something unknown: its name says what it is."""
-    if state.offline or _is_config(state, node.value):
+    if state.offline or _is_config(state, node.value) or _is_own(node.value):
         return OPAQUE
     kind = state.names.kind(attr)
     if kind == "scalar":
@@ -125,6 +126,11 @@ def _named(state: State, node: ast.Attribute, base: Val, attr: str) -> Val:
     if kind == "rows":
         return Val(rows=state.source(f"{dotted(node)}.shape[0]", state.at(node)))
     return Val(base.taint) if base.taint and only(base.taint, "src") else OPAQUE
+
+
+def _is_own(node: ast.expr) -> bool:
+    """Whether something is one request: its numbers are its own."""
+    return isinstance(node, ast.Name) and node.id in _OWN
 
 
 def _is_config(state: State, node: ast.expr) -> bool:
@@ -312,8 +318,15 @@ def _is_benign(node: ast.Compare, operands: list[ast.expr], values: list[Val]) -
             if isinstance(operator, below):
                 return True
     if isinstance(operator, ast.Eq | ast.NotEq):
+        if any(_is_arity(each) for each in operands) and not any(value.vec for value in values):
+            return True
         return all(_is_dimension(each) for each in operands)
     return False
+
+
+def _is_arity(node: ast.expr) -> bool:
+    """`len(x)`, of what may as well be a tuple."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
 
 
 def _is_partial(values: list[Val]) -> bool:
@@ -350,6 +363,8 @@ def _conditional(state: State, node: ast.IfExp) -> Val:
         check_expressions(state, node, cause)
     body, orelse = evaluate(state, node.body), evaluate(state, node.orelse)
     joined = join(body, orelse)
+    if test.mode and not joined.mode:
+        joined = join(joined, Val(const=joined.const, mode=True))
     if ast.dump(node.body) == ast.dump(node.orelse):
         return joined
     from selc.lint.walk import is_choice

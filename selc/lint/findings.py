@@ -18,18 +18,20 @@ def finding_of(hit: Hit) -> Finding:
     first = trace[0] if trace else Step(hit.place.path, hit.place.line, hit.text)
     subject = hit.what[0].upper() + hit.what[1:] if hit.what[0].isalpha() else hit.what
     if hit.role == "library":
-        message = subject
+        message = hit.what
     elif source == "measured time":
         message = f"{subject} follows measured time"
     else:
         message = f"{subject} follows the batch, by `{source}`"
     threshold = "" if hit.role == "library" else hit.flow.threshold
-    if threshold and not threshold.startswith(("nearest:", "bisect:")):
+    if threshold and not threshold.startswith(("nearest:", "bisect:", "row:")):
         message += f", at `{threshold}`"
     elif threshold.startswith("nearest:"):
         message += ", through the nearest entry"
     elif threshold.startswith("bisect:"):
         message += ", through the next entry of a sorted list"
+    elif threshold.startswith("row:"):
+        message += ", through a row of a table"
     elif hit.flow.control:
         message += ", through a branch"
     return Finding(

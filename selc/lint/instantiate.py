@@ -30,15 +30,15 @@ def bind(target: Function, arguments: list[Val], keywords: Mapping[str, Val]) ->
 
 
 def hits_of_call(
-    state: State, node: ast.Call, target: Function, summary: Summary, bound: Mapping[int, Val]
+    state: State, node: ast.Call, summary: Summary, bound: Mapping[int, Val], skip: set[int]
 ) -> None:
-    """Choices in the callee that this call's arguments reach."""
+    """Choices in the callee that this call's arguments reach; `skip` were reported at the call."""
     if state.silent or state.offline:
         return
     where = state.at(node)
     told = {(hit.code, hit.place) for hit in summary.hits if hit.label[0] == "src"}
     for hit in summary.hits:
-        if hit.label[0] == "src" or (hit.code, hit.place) in told:
+        if hit.label[0] == "src" or (hit.code, hit.place) in told or hit.label[1] in skip:
             continue
         for label, flow in _arrivals(hit.label, hit.flow, bound, where).items():
             made = hit._replace(label=label, flow=flow)

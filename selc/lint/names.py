@@ -22,7 +22,7 @@ NAME_LISTS = (
     "configs",
 )
 ROLE_LISTS = ("harmful", "opaque", "neutral", "sizes")
-FUNCTION_LISTS = ("selectors", "kernels", "benign", "helpers", "tables", "offline")
+FUNCTION_LISTS = ("selectors", "kernels", "benign", "helpers", "tables", "offline", "no_choice")
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,13 @@ def report(
     last = state.at(node)
     state.pending.pop(sink.rsplit(".", 1)[-1], None)
     sources = [label for label in taint if label[0] == "src"]
-    sources.sort(key=lambda label: (taint[label].control, len(taint[label].steps)))
+    sources.sort(
+        key=lambda label: (
+            not taint[label].threshold,
+            taint[label].control,
+            len(taint[label].steps),
+        )
+    )
     chosen = sources[:1] + [label for label in taint if label[0] != "src"]
     for label in chosen:
         if any(h.code == code and h.place == where and h.label == label for h in hits):
@@ -185,7 +191,7 @@ def check_returns(state: State) -> Val:
         whole = value if whole is None else join(whole, value)
     assert whole is not None
     if told and not state.silent:
-        told.sort(key=lambda each: not only(each[1].taint, "src"))
+        told.sort(key=lambda each: _rank(each[1].taint))
         seen: set[Label] = set()
         for node, value in told:
             fresh = {
@@ -196,6 +202,16 @@ def check_returns(state: State) -> Val:
             seen.update(value.taint)
             _check_selector(state, node, tainted(NOTHING, fresh))
     return whole
+
+
+def _rank(taint: Taint) -> tuple[bool, bool, bool]:
+    """The batch before parameters, comparisons before none, data before branches."""
+    sources = only(taint, "src")
+    return (
+        not sources,
+        not any(flow.threshold for flow in sources.values()),
+        any(flow.control for flow in sources.values()),
+    )
 
 
 def _pickable(value: Val, node: ast.stmt | None) -> bool:
@@ -223,6 +239,11 @@ def _check_selector(state: State, node: ast.stmt | None, value: Val) -> None:
     """A function that is named like a choice and returns one that follows the batch."""
     name = state.function.node.name
     if node is None or not state.names.matches("selectors", name):
+        return
+    if state.names.matches("no_choice", name):
+        return
+    bare = name.lstrip("_")
+    if not bare.startswith(("compute_", "calc_", "calculate_", "determine_")) and not _chosen(value.taint):
         return
     role = "harmful" if state.names.role(name.split("_", 1)[-1]) == "harmful" else "opaque"
     harmful = role == "harmful" or "num_split" in name or "kv_split" in name or "split_k" in name

@@ -136,9 +136,11 @@ def join(first: Val, second: Val) -> Val:
             items = tuple(map(join, first.items, second.items))
     fields: Mapping[str, Val] | None = None
     if first.fields is not None or second.fields is not None:
-        fields = dict(first.fields or {})
-        for name, value in (second.fields or {}).items():
-            fields[name] = join(fields[name], value) if name in fields else value
+        ours, theirs = first.fields or {}, second.fields or {}
+        fields = {
+            name: join(ours.get(name, OPAQUE), theirs.get(name, OPAQUE))
+            for name in {**ours, **theirs}
+        }
     same = type(first.const) is type(second.const) and first.const == second.const
     return Val(
         merge(first.taint, second.taint),

@@ -406,11 +406,18 @@ def _for(state: State, node: ast.For | ast.AsyncFor, after: tuple[Sequence[ast.s
     _havoc(state, node.body)
     assign(state, node.target, elements(state, node.iter, source), node)
     broken, state.broken = state.broken, CLEAN
+    before = {key: held for key, held in state.env.items() if not _is_target(node.target, key)}
     _loop(state, node.body, after)
-    if state.broken and isinstance(node.target, ast.Name) and node.target.id in state.env:
-        state.env[node.target.id] = tainted(state.env[node.target.id], state.broken)
+    if state.broken:
+        for name, value in state.env.items():
+            if before.get(name) is not value and is_choice(value):
+                state.env[name] = tainted(value, state.broken)
     state.broken = broken
     execute(state, node.orelse, after)
+
+
+def _is_target(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Name) and target.id == name
 
 
 def _havoc(state: State, body: Sequence[ast.stmt]) -> None:
