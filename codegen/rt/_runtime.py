@@ -80,7 +80,7 @@ FAULTS: Final = (
     ValueError,
     StopIteration,
 )
-MAX_BITS: Final = 1 << 16
+MAX_BITS: Final = 14_284
 MAX_REPEAT: Final = 4096
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from selc.check.values import UNDEF, WIDE, key
 
-BITS: Final = 65_536
+BITS: Final = 14_284
 SAME: Final = "="
 """The checker's own operation: equal in type and bits, also where both are undefined."""
 

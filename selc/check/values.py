@@ -41,7 +41,7 @@ UNDEF: Final = _Mark("undef")
 """Where Python would have raised."""
 
 WIDE: Final = _Mark("too wide")
-"""A value that graphs do not hold: an integer of more than 65,536 bits, a complex number."""
+"""A value that graphs do not hold: an integer of more than 14,284 bits, a complex number."""
 
 
 def key(value: Any) -> Hashable:

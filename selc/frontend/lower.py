@@ -78,7 +78,7 @@ def lower(target: str, facts: Facts, roots: Sequence[object], sink: Sink) -> Pro
         raise Refused(
             Diagnostic(
                 "SEL901",
-                "an integer grows beyond 65,536 bits",
+                "an integer grows beyond 4,300 digits",
                 where,
                 help="narrow the inputs' ranges",
             )

@@ -27,8 +27,8 @@ FAULTS: Final = (
 )
 """What a partial operation may raise."""
 
-MAX_BITS: Final = 1 << 16
-"""Integers wider than this are refused: no selection needs them and they take forever."""
+MAX_BITS: Final = 14_284
+"""Integers wider than this are refused: Python writes no more than 4,300 digits as text."""
 
 
 class TooWide(Exception):
