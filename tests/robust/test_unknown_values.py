@@ -71,7 +71,7 @@ def test_the_longest_integer_that_python_writes(attempt: Try) -> None:
     source = "def f(m):\n    x = 1 << 14283 if m > 3 else 1\n    return {'w': len(str(x))}\n"
     made = attempt(source, FACTS.replace("4096", "8"))
     assert made.code == 0
-    assert {v for p in made.answer["pins"] for v in p["candidates"]} <= {False, True, 4300}
+    assert 1 << 14283 in made.answer["pins"][0]["candidates"]
 
 
 @pytest.mark.parametrize("read", ["x", "x % 7", "x > 3"])
