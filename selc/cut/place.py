@@ -8,14 +8,14 @@ from typing import Final
 
 from selc.cut.mincut import VertexCut, min_vertex_cut
 from selc.cut.network import Network, Proved, network, proved
-from selc.cut.price import BatchPoint, Least, Market, weight
+from selc.cut.price import BatchPoint, Least, Market, least_weight, weight
 from selc.cut.report import no_cut
 from selc.ir.graph import Graph, Node
 from selc.ir.program import Guard, Program, Site
 from selc.ir.residual import Candidates, Pin, Residual
 from selc.ir.value import Value, value_key
 from selc.passes.depend import batch_mask, mask_of, masks
-from selc.passes.readings import site_value
+from selc.passes.readings import site_value, tree_of
 from selc.passes.rebuild import Images
 from selc.passes.residual import PointsOnly, residual_points, residualize
 from selc.passes.simplify import simplify
@@ -36,18 +36,20 @@ def choose_pins(
     max_candidates: int = 1024,
     skip: frozenset[str] = frozenset(),
     least: Callable[[Site], Least] = lambda site: Least(),
+    leaks: Callable[[Sequence[Site]], bool] = lambda sites: False,
 ) -> Residual:
     """Choose the pins of a program and build R.
 
     `candidates` and `is_injective` tell about one site; `batch_point` gives values of all batch
     inputs that are admitted with every request, if there are such. `least` tells at no cost what a
-    site has been seen to take: only sites that may be in the cut are asked about.
+    site has been seen to take: only sites that may be in the cut are asked about. `leaks` tells
+    whether the batch has been seen to get past some sites.
 
     Raises:
         Refused: SEL930, every cut contains a value that cannot be a pin.
     """
     market = Market(program, candidates, is_injective, batch_point, max_candidates, least)
-    search = _Search(program, market, skip)
+    search = _Search(program, market, skip, leaks)
     pins = search.pins()
     residual = residualize(program, pins, skip)
     _, reads = masks(residual.graph)
@@ -71,10 +73,12 @@ class _Search:
     program: Program
     market: Market
     skip: frozenset[str]
+    leaks: Callable[[Sequence[Site]], bool] = lambda sites: False
     _free: dict[str, Pin | None] = field(default_factory=dict)
     _alone: tuple[Graph, Images, dict[str, Node]] | None = None
     _seen: dict[frozenset[tuple[str, bool]], _Step] = field(default_factory=dict)
     _reads: tuple[tuple[str, ...], list[int]] | None = None
+    _moved: list[Node] = field(default_factory=list)
     paid_rounds: int = 0
 
     def pins(self) -> dict[str, Pin]:
@@ -86,6 +90,8 @@ class _Search:
             _paid(found.pins) > 1 and len(found.left.graph.nodes) <= _SMALL
         ):
             found = self.fewer(found)
+        if _paid(found.pins) > 1 and "cut" not in self.skip:
+            found = self.by_structure(found)
         return self.without_idle(found).pins
 
     def step(self, pins: Mapping[str, Pin]) -> _Step:
@@ -111,6 +117,7 @@ class _Search:
         """
         assumes = [g for g in self.program.guards if g.kind == "assume"]
         now = self.look({}, assumes)
+        self._moved = now.leaking
         first = bool(now.leaking)
         if not first:
             now = self.step({})
@@ -141,7 +148,9 @@ class _Search:
         """No cut: every choice that still moves is pinned itself, if it can be."""
         out: list[Pin] = []
         for v in net.sinks:
-            out += self.solve(replace(net, sinks=[v], sites={v: net.sites.get(v, [])}), known, first)
+            out += self.solve(
+                replace(net, sinks=[v], sites={v: net.sites.get(v, [])}), known, first
+            )
         return out
 
     def ties(self, pins: Mapping[str, Pin]) -> dict[int, list[Node]]:
@@ -154,16 +163,18 @@ class _Search:
                 read = [p.node.args[0] for p in fields]
                 read += [program.point(n).node for n, _ in cls.given]
                 ends = [p.node.id for p in fields]
-                ends += [m.node.id for p in fields for s in p.sites for m in program.sites[s].marks]
+                ends += [i for f in cls.fields for i in tree_of(program, f)[1]]
                 out.update(dict.fromkeys(ends, read))
         return out
 
-    def solve(self, net: Network, known: Proved | None, first: bool) -> list[Pin]:
-        """The pins of one minimum cut; [] if there is none."""
+    def solve(
+        self, net: Network, known: Proved | None, first: bool, most: int | None = None
+    ) -> list[Pin]:
+        """The pins of one minimum cut; [] if there is none, or none lighter than `most`."""
         if not net.sinks:
             return []
         for own_requests in (False, True):
-            found = self.cheapest(net, known, own_requests, first)
+            found = self.cheapest(net, known, own_requests, first, most)
             if found:
                 return found
             if self.program.scope == "launch":
@@ -171,9 +182,14 @@ class _Search:
         return []
 
     def cheapest(
-        self, net: Network, known: Proved | None, own_requests: bool, first: bool
+        self,
+        net: Network,
+        known: Proved | None,
+        own_requests: bool,
+        first: bool,
+        most: int | None = None,
     ) -> list[Pin]:
-        """A minimum cut; [] if there is none.
+        """A minimum cut; [] if there is none, or none lighter than `most`.
 
         What is not known of a site is taken at its cheapest. The sites of a cut are then asked
         about, until the cut is one of which everything is known: no other can be cheaper, for it
@@ -185,6 +201,8 @@ class _Search:
             prices = {v: w for v, (_, w) in offers.items()}
             found: VertexCut | None = min_vertex_cut(edges, prices, net.sources, net.sinks)
             if found is None or not found.vertices:
+                return []
+            if most is not None and found.weight >= most:
                 return []
             chosen = [offers[v][0] for v in sorted(found.vertices)]
             if all(self.settled(site, first) for site in chosen):
@@ -341,10 +359,27 @@ class _Search:
         )
         for pin in costly:
             rest = {n: p for n, p in pins.items() if n != pin.name}
+            if self.leaks([p.site for p in rest.values()]):
+                continue
             step = self.grow_free(rest)
             if step is not None:
                 pins, found = step.pins, step
         return found
+
+    def by_structure(self, found: _Step) -> _Step:
+        """A cut of G0 as it stands, where that takes fewer pins.
+
+        What is proved may lead a flow past a join, to the conditions that the join was made of: of
+        `band = 0 if m <= 16 else 1 if m <= 64 else 2`, read as `band == 0` and `band == 1`, G1
+        knows that the batch gets in by `m <= 16` and `m <= 64`. Pinning `band` is enough.
+        """
+        paid = _paid(found.pins)
+        net = network(self.program, self._moved, None, frozenset())
+        pins = self.solve(net, None, True, least_weight(paid, len(self.program.sites)))
+        if not pins:
+            return found
+        other = self.grow_free({p.name: p for p in pins})
+        return other if other is not None and _paid(other.pins) < paid else found
 
     def grow_free(self, pins: Mapping[str, Pin]) -> _Step | None:
         """Add free pins alone; None if that is not enough."""

@@ -121,5 +121,10 @@ def weight(count: int, named: bool, free: bool, sites: int) -> int:
     """Pins first, then the size of the grid, then values without a name, then how many."""
     grid = 0 if free else round(1024 * math.log2(count))
     low = sites + 1
-    high = (sites + 1) * (round(1024 * math.log2(1 << 20)) + 1) * low * low
-    return (0 if free else high) + (grid * low + (0 if named else 1)) * low + 1
+    return least_weight(0 if free else 1, sites) + (grid * low + (0 if named else 1)) * low + 1
+
+
+def least_weight(pins: int, sites: int) -> int:
+    """What so many pins weigh at least; fewer weigh less, whatever their grid."""
+    low = sites + 1
+    return pins * low * (round(1024 * math.log2(1 << 20)) + 1) * low * low

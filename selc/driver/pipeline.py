@@ -150,11 +150,12 @@ def _pins(program: Program, plan: Plan, view: View, clock: Clock) -> Residual:
     from selc.cut.place import choose_pins
     from selc.cut.price import Least
     from selc.vra.candidates import Finder
-    from selc.vra.glimpse import glimpses
+    from selc.vra.glimpse import Look
     from selc.vra.injective import injective
 
     with clock.stage("vra"):
-        seen = glimpses(program, _cuttable(program), view)
+        look = Look(program, view)
+        seen = {site.name: look.at(site) for site in _cuttable(program)}
         finder = Finder(program, view, plan.max_candidates)
     barred = rows.below_columns(program) if plan.whole_rows else frozenset()
 
@@ -175,7 +176,7 @@ def _pins(program: Program, plan: Plan, view: View, clock: Clock) -> Residual:
     with clock.stage("cut"):
         return choose_pins(
             program, candidates, is_injective, lambda: _batch_point(program, view),
-            plan.max_candidates, plan.skip, least,
+            plan.max_candidates, plan.skip, least, look.leaks,
         )  # fmt: skip
 
 
