@@ -7,6 +7,7 @@ that some path may need. It follows helpers through the package's source as lowe
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 import re
 import sys
@@ -248,8 +249,19 @@ class _Visitor(ast.NodeVisitor):
             if segment.kind == "if":
                 for statement in self.module.parse(segment):
                     self.conditions(statement)
+        self.decorators()
         for statement in self.body:
             self.visit(statement)
+
+    def decorators(self) -> None:
+        """What decorates a helper runs too."""
+        node = self.func.node
+        for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            called = decorator.func if isinstance(decorator, ast.Call) else decorator
+            value = _function(self.value(called))
+            self.root_of(called)
+            if isinstance(value, Func):
+                self.walk.follow(self.func, value, "", called, self.file)
 
     def conditions(self, statement: ast.stmt) -> None:
         """The tests of nested ifs."""
@@ -316,10 +328,17 @@ class _Visitor(ast.NodeVisitor):
                 if isinstance(member, Func):
                     self.walk.follow(self.func, member, "", node, self.file)
             for cls, owner in self.held.receivers(self, func.value):
-                with suppress(Refused):
-                    member = reading.class_member(self.cx, State(self.cx.true), cls, func.attr)
-                    if isinstance(member, Func):
-                        self.walk.follow(self.func, member, owner, node, self.file)
+                self.run_method(cls, owner, func.attr, node)
+            for cls, owner in self.held.receivers(self, func):
+                for name in ("__call__", "forward"):
+                    self.run_method(cls, owner, name, node)
+
+    def run_method(self, cls: Cls, owner: str, name: str, node: ast.Call) -> None:
+        """A method of an object is called, if its class has one of that name."""
+        with suppress(Refused):
+            member = reading.class_member(self.cx, State(self.cx.true), cls, name)
+            if isinstance(member, Func):
+                self.walk.follow(self.func, member, owner, node, self.file)
 
     def guarded(self, e: ast.Attribute) -> None:
         """The conditions under which another module defines what is called of it."""
@@ -356,8 +375,11 @@ class _Visitor(ast.NodeVisitor):
             return
         if value is None and not isinstance(node.func, ast.Attribute):
             return
-        if value is None and (
-            last in launches.TENSOR_METHODS or last in _CONTAINERS or hasattr("", last)
+        state = isinstance(node.func, ast.Attribute) and self.outside(node.func)
+        if (
+            value is None
+            and not state
+            and (last in launches.TENSOR_METHODS or last in _CONTAINERS or hasattr("", last))
         ):
             return
         if spelling.startswith(_QUIET) or spelling == "getattr":
@@ -388,6 +410,8 @@ class _Visitor(ast.NodeVisitor):
                 self.ask(self.found.answers, ast.unparse(node), node)
             elif first.id in arguments(self.func.node):
                 self.walk.asking.add(id(self.func.node))
+        elif name.startswith("builtins.") and not hasattr(builtins, spelling):
+            self.found.overrides.setdefault(spelling, self.kernel(node))  # of a closure
         elif _modelled(name):
             return
         elif name.split(".")[0] in sys.stdlib_module_names or not launches.records(name):
@@ -423,6 +447,9 @@ class _Visitor(ast.NodeVisitor):
         called = callee(node.value, self.aliases)
         if called is not None and isinstance(node.ctx, ast.Load):
             self.found.results.setdefault(called, {}).setdefault(node.attr)
+        if isinstance(node.value, ast.Name) and node.value.id in self.held.returned:
+            chain = ast.unparse(node)
+            self.found.overrides.setdefault(chain, f"null   # line {node.lineno} of {self.file}")
         value = self.value(node.value)
         if isinstance(value, External) and _PLAIN.fullmatch(f"{value.name}.{node.attr}"):
             self.ask(self.found.functions, ast.unparse(node), node)

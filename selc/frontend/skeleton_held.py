@@ -38,11 +38,15 @@ class Held:
     def __init__(self, body: Sequence[ast.stmt], found: Found) -> None:
         self.found = found
         self.assigned: dict[str, list[ast.expr]] = {}
+        self.returned: set[str] = set()
+        """Variables that hold a part of what a call returned."""
         for node in (n for statement in body for n in ast.walk(statement)):
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     if isinstance(target, ast.Name):
                         self.assigned.setdefault(target.id, []).extend(_arms(node.value))
+                    elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Call):
+                        self.returned |= {x.id for x in target.elts if isinstance(x, ast.Name)}
 
     def functions(self, reader: Reader, name: str) -> Iterator[Func]:
         """The functions that a variable may hold."""
@@ -72,6 +76,10 @@ class Held:
 
 def _made(reader: Reader, cls: Cls, attribute: str) -> Iterator[Cls]:
     """The classes whose objects a class's methods store in an attribute."""
+    with suppress(Refused):
+        for base in classes.bases(reader.cx, cls):
+            if isinstance(base, Cls):
+                yield from _made(reader, base, attribute)
     for method in (n for n in cls.node.body if isinstance(n, ast.FunctionDef)):
         local: dict[str, list[ast.expr]] = {}
         stored: list[ast.expr] = []
