@@ -156,7 +156,7 @@ def _item(cx: Lowering, st: State, e: ast.Subscript, container: V, index: V) -> 
 
 def sequence_item(cx: Lowering, st: State, e: ast.Subscript, items: tuple[V, ...], index: V) -> V:
     """An element of a static sequence at any index."""
-    node = expr.as_node(cx, st, index, e)
+    node = enums.plain(cx, expr.as_node(cx, st, index, e), e)
     known = cx.known(node)
     if known is not None and isinstance(known[0], int):
         i = known[0]

@@ -285,7 +285,9 @@ def _around(module: ModuleSource, name: str) -> set[tuple[str, int]]:
     return {
         (str(module.path), t.lineno)
         for s in module.segments_binding(name)
-        for t in ast.walk(ast.Module(list(module.parse(s)), []))
+        for top in module.parse(s)
+        if not isinstance(top, (ast.FunctionDef, ast.ClassDef))
+        for t in ast.walk(top)
         if isinstance(t, ast.Try)
         and any(
             isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n.name == name

@@ -48,6 +48,27 @@ class Plan:
     returns: int = 0
 
 
+@dataclass(slots=True)
+class _Facts:
+    """What is asked of each statement once per variable, kept while one function is planned."""
+
+    stored: dict[int, list[str]]
+    returns: dict[int, bool]
+
+    def stores(self, statement: ast.stmt) -> list[str]:
+        """The names that the statement binds."""
+        if id(statement) not in self.stored:
+            self.stored[id(statement)] = stores(statement)
+        return self.stored[id(statement)]
+
+    def leaves(self, statement: ast.stmt) -> bool:
+        """Whether there is a `return` in it."""
+        if id(statement) not in self.returns:
+            found = any(isinstance(x, ast.Return) for x in ast.walk(statement))
+            self.returns[id(statement)] = found
+        return self.returns[id(statement)]
+
+
 def plan(function: ast.FunctionDef) -> Plan:
     """Find the sites of a function."""
     out = Plan()
@@ -58,19 +79,20 @@ def plan(function: ast.FunctionDef) -> Plan:
         if isinstance(s, (ast.Global, ast.Nonlocal))
         for name in s.names
     }
+    facts = _Facts({}, {})
     for statement in function.body:
-        for name in stores(statement):
+        for name in facts.stores(statement):
             if name not in outer:
                 assigned[name] = None
     out.assigned = frozenset(assigned)
     for name in assigned:
         placed: list[int] = []
-        _place(function.body, name, out, placed)
+        _place(function.body, name, out, placed, facts)
         if len(placed) > 1:
             out.inner.add(name)
     for statement in _own_statements(function.body):
         if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-            for name in stores(statement):
+            for name in facts.stores(statement):
                 out.totals[name] = number = out.totals.get(name, 0) + 1
                 out.numbers[id(statement), name] = number
         out.returns += isinstance(statement, ast.Return)
@@ -99,14 +121,13 @@ def parts(statement: ast.stmt) -> list[list[ast.stmt]]:
     return out
 
 
-def _place(body: list[ast.stmt], name: str, out: Plan, placed: list[int]) -> None:
-    having = [s for s in body if name in stores(s)]
+def _place(body: list[ast.stmt], name: str, out: Plan, placed: list[int], facts: _Facts) -> None:
+    having = [s for s in body if name in facts.stores(s)]
     for statement in having:
         last = statement is having[-1]
-        returns = any(isinstance(x, ast.Return) for x in ast.walk(statement))
-        if (last or returns) and isinstance(statement, (ast.If, ast.Try, ast.With)):
+        if isinstance(statement, (ast.If, ast.Try, ast.With)) and (last or facts.leaves(statement)):
             for part in parts(statement):
-                _place(part, name, out, placed)
+                _place(part, name, out, placed, facts)
         if last:
             out.joins[id(statement)].append(name)
             placed.append(id(statement))
