@@ -26,7 +26,7 @@ from tests.property.observe import Observer
 from tests.property.programs import Made
 from tests.sel_case import equal, flatten, selected, simplified
 
-MAX_INPUTS = 48
+MAX_INPUTS = 32
 
 
 class Disagreement(Exception):
@@ -80,14 +80,15 @@ def inputs(program: Program, row: Mapping[str, Any]) -> dict[str, Any]:
 def thaw(value: Any, observer: Observer) -> Any:
     """A graph's value as the program would hold it."""
     if isinstance(value, Symbol):
-        return getattr(observer.names["Mode"], value.name.rpartition(".")[2])
+        kind, _, name = value.name.rpartition(".")
+        return getattr(observer.names[kind], name)
     return tuple(thaw(v, observer) for v in value) if isinstance(value, tuple) else value
 
 
 def frozen(value: Any) -> Any:
     """A program's value as a graph would hold it, comparable."""
     if isinstance(value, Enum):
-        return str(value)
+        return f"{type(value).__name__}.{value.name}"
     if isinstance(value, Symbol) or type(value).__name__ == "Symbol":
         return value.name
     if isinstance(value, (tuple, list)):
@@ -266,5 +267,6 @@ def graph_points(result: Result) -> dict[str, Any] | None:
 def frozen_graph(value: Any) -> Any:
     """A program's value as a graph holds it."""
     if isinstance(value, Enum):
-        return Symbol(f"enum:case.{type(value).__name__}", str(value))
+        kind = type(value).__name__
+        return Symbol(f"enum:case.{kind}", f"{kind}.{value.name}")
     return tuple(frozen_graph(v) for v in value) if isinstance(value, (tuple, list)) else value

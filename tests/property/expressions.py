@@ -237,8 +237,51 @@ class Expressions:
             lambda: self.seq(scope, ("max", "min", "sum", "len")) or leaf(),
         ]
         return self.rng.choice(
-            self.rng.choice([arithmetic, arithmetic, choices, lookups, folds, calls])
+            self.rng.choice(
+                [arithmetic, arithmetic, choices, lookups, folds, calls, self.seldom(scope, depth)]
+            )
         )()
+
+    def seldom(self, scope: Scope, depth: int) -> list[Callable[[], str]]:
+        """What few programs have otherwise: operations on whole inputs, introspection, copies."""
+        given = "shape" if "shape" in scope else self.leaf("tuple", scope)
+
+        def part(kind: str) -> str:
+            return self.of(kind, scope, depth - 1)
+
+        real = "ratio" if "ratio" in scope else self.leaf("float", scope)
+        whole: list[Callable[[], str]] = [
+            lambda: f"{self.rng.choice(['max', 'min', 'sum', 'len'])}({given})",
+            lambda: f"sorted({given})[{self.rng.choice(['0', '-1'])}]",
+            lambda: f"int({self.rng.choice(['any', 'all'])}({given}))",
+            lambda: f"math.{self.rng.choice(['ceil', 'trunc', 'floor'])}({real})",
+            lambda: f"int(float32({real} * 2.6))",
+            lambda: f"int(float({self.leaf('int', scope)}) * 1.5)",
+            lambda: f"next(c for c in TILES if c >= {self.leaf('int', scope)})",
+        ]
+        if self.rng.random() < 0.4:
+            return whole
+        return [
+            lambda: f"(~{part('int')} {self.rng.choice('|^')} {self.leaf('int', scope)})",
+            lambda: f"int(math.log2({self.leaf('int', scope)}))",
+            lambda: f"math.prod({given})",
+            lambda: "math.gcd(LIMIT, 8)",
+            lambda: f"TILES[rank_of({part('int')})]",
+            lambda: f"(rank_of({part('int')}) {self.rng.choice('+*-')} {self.leaf('int', scope)})",
+            lambda: f"rank_of({part('int')}).value",
+            lambda: f"getattr({part('box')}, 'width')",
+            lambda: f"getattr({part('box')}, 'height', {self.leaf('int', scope)})",
+            lambda: f"(1 if type({self.leaf('int', scope)}) is int else 2)",
+            lambda: f"len(frozenset({{LIMIT, 4}}) | set(TILES)) + {self.leaf('int', scope)}",
+            lambda: f"copy.copy({self.leaf('dict', scope)})['a']",
+            lambda: f"copy.deepcopy({self.leaf('box', scope)}).width",
+            lambda: f"cast(int, {part('int')})",
+            lambda: f"tuple(iter({given}))[0]",
+            lambda: f"bisect.bisect({self.rng.choice(['STEPS', '(1, 8)'])}, {part('int')})",
+            lambda: f"dict(zip(('a', 'b'), {given}))['b']",
+            lambda: f"{part('dict')}.get('c', {part('int')})",
+            lambda: f"sum({self.leaf('list', scope)}, start={part('int')})",
+        ]
 
     def seq(self, scope: Scope, functions: tuple[str, ...]) -> str:
         """What may be asked of a sequence input, if there is one."""
@@ -341,8 +384,11 @@ class Expressions:
             lambda: f"{self.rng.choice(['any', 'all'])}({self.leaf('tuple', scope)})",
             lambda: f"{self.leaf('str', scope)} in ('a', {self.leaf('str', scope)})",
             lambda: f"({part('float')}).is_integer()",
+            lambda: f"hasattr({part('box')}, {self.rng.choice(['width', 'height'])!r})",
+            lambda: f"{part('bool')} {self.rng.choice('&|^')} {part('bool')}",
             lambda: f"{part('tuple')} {self.rng.choice(['==', '<', '!='])} {part('tuple')}",
             lambda: f"({part('mode')}).quick",
+            lambda: f"rank_of({i()}) {self.rng.choice(['<', '==', '>=', 'is'])} Rank.MID",
             lambda: self.seq(scope, ("any", "all")) or f"{i()} in {{1, 4, 16}}",
             lambda: f"{i()} in {{c for c in TILES}}",
             lambda: (

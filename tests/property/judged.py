@@ -31,8 +31,8 @@ from tests.property.observe import Observer
 from tests.property.programs import Made
 from tests.sel_case import selected
 
-MAX_ROWS = 40
-MAX_TUPLES = 10
+MAX_ROWS = 24
+MAX_TUPLES = 8
 Row = Mapping[str, Any]
 
 
@@ -59,8 +59,9 @@ def listed(candidates: Any) -> list[Any]:
 
 def member(value: Any, observer: Observer) -> Any:
     """A value of the answer as the program holds it."""
-    if isinstance(value, str) and value.startswith("Mode."):
-        return getattr(observer.names["Mode"], value.removeprefix("Mode."))
+    if isinstance(value, str) and value.startswith(("Mode.", "Rank.")):
+        kind, _, name = value.partition(".")
+        return getattr(observer.names[kind], name)
     return tuple(member(v, observer) for v in value) if isinstance(value, tuple) else value
 
 

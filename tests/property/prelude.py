@@ -9,6 +9,7 @@ PRELUDE: Final = """\
 from __future__ import annotations
 
 import bisect
+import copy
 import enum
 import math
 import os
@@ -18,6 +19,7 @@ from dataclasses import replace
 from functools import lru_cache
 from functools import partial
 from typing import NamedTuple
+from typing import cast
 
 from selc.lang import float32
 
@@ -41,6 +43,18 @@ class Mode(enum.Enum):
     @property
     def quick(self) -> bool:
         return self is not Mode.SLOW
+
+
+class Rank(enum.IntEnum):
+    LOW = 0
+    MID = 1
+    TOP = 2
+
+
+def rank_of(x: int) -> Rank:
+    if x > 5:
+        return Rank.TOP
+    return Rank.MID if x > 1 else Rank.LOW
 
 
 class Point(NamedTuple):

@@ -140,6 +140,26 @@ class Writer:
             )
         return scope
 
+    def relation(self, scope: Scope) -> None:
+        """A guard between what was made last: it may hold of every batch and not of every pin."""
+        names = [n for n, t in scope.items() if t == "int" and n not in PARAMETERS][-3:]
+        if len(names) < 2:
+            return
+        a, b = self.rng.sample(names, 2)
+        c, d = self.rng.choice("01234"), self.rng.choice("012")
+        self.emit(
+            self.rng.choice(
+                [
+                    f"assert {a} <= {b} + {c}",
+                    f"assert {a} != {c} or {b} != {d}",
+                    f"assert {a} * {b} <= 16, {a}",
+                    f"assert {a} == {b} or {a} > {c}",
+                    f"assert not ({a} > {c} and {b} > m)",
+                    f"if {a} > {c} and {b} <= {d}:\n        raise ValueError({b})",
+                ]
+            )
+        )
+
     def odd(self, scope: Scope) -> Scope:
         """Statements that bind little or nothing."""
         form = self.rng.choice(
@@ -358,9 +378,11 @@ class Writer:
             if self.returns != "record"
             else ("int",)
         )
+        if kind == "int" and self.rng.random() < 0.25:
+            return f"clamp({self.rng.choice(self.x.seldom(scope, 1))()})"
         names = [n for n, t in scope.items() if t == kind and n not in PARAMETERS]
-        if names and self.rng.random() < 0.6:
-            return self.rng.choice(names)
+        if names and self.rng.random() < 0.75:
+            return self.rng.choice(names[-4:])  # what was made last: more of the program matters
         if self.narrow and kind in ("int", "opt", "float"):
             return f"clamp({self.x.of('int', scope, self.rng.choice((1, 2)))}{self.rng.choice(['', ', high=3', ', 2, 4'])})"
         return self.x.of(kind, scope, 1)
