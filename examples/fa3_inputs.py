@@ -34,6 +34,7 @@ class Engine:
     flash_attention: str  # 'upstream' or 'vllm'
     call: str  # 'fixed': no lengths; 'kv-cache': key lengths; 'var-len': query and key lengths
     max_num_batched_tokens: int
+    max_model_len: int  # keys of the longest context that is served
     page_size: int | None  # None: keys and values are not paged
     page_table_width: int | None = None  # pages; None: as wide as the batch's longest context
     num_splits: int = 0  # 0: the library's heuristic
@@ -202,6 +203,7 @@ def check_batch(engine: Engine, batch: Batch) -> None:
     """What a scheduler promises of the batches that it makes."""
     b, sq, total_q = batch.batch_size, batch.max_seqlen_q, batch.total_q
     assume(total_q <= engine.max_num_batched_tokens, "the scheduler's token budget")
+    assume(batch.max_seqlen_k <= engine.max_model_len, "no context is longer than is served")
     if engine.call == "var-len":
         assume(sq + b - 1 <= total_q, "every other sequence has a query token")
         assume(total_q <= b * sq, "no sequence is longer than the longest")

@@ -121,7 +121,7 @@ def plan(facts: Mapping[str, Mapping[str, Any]], batch: Mapping[str, int]) -> di
     if fork and d in (64, 128) and not local and sq * g <= 64:
         flags.add("w")
     m, n, _, _ = tile(fork, d, flags)
-    tma = bool(page) and page % n == 0 and sq * g > m and not (fork and local)
+    tma = page is not None and page % n == 0 and sq * g > m and not (fork and local)
     if page and not tma:
         flags.add("p")
     m, n, rs, overlap = tile(fork, d, flags)

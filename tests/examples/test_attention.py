@@ -101,7 +101,12 @@ def deployment(model: str, path: str, tensor: int = 1, sms: int = 132) -> dict[s
         "device": {"capability": 90, "num_sms": sms},
         "model": MODELS[model],
         "parallel": {"tensor": tensor},
-        "engine": {"flash_attention": fork, "max_num_batched_tokens": 16384, **engine},
+        "engine": {
+            "flash_attention": fork,
+            "max_num_batched_tokens": 16384,
+            "max_model_len": 131072,
+            **engine,
+        },
         "build": build,
     }
 
@@ -125,6 +130,7 @@ def some_batch(rng: random.Random, path: str) -> dict[str, int]:
 def test_the_plan_is_the_one_written_a_second_time(model: str, path: str) -> None:
     rng = random.Random(f"{model} {path}")
     seen = set()
+    got: dict[str, Any] = {}
     for _ in range(300):
         facts = deployment(model, path, rng.choice([1, 2, 4, 8]), rng.choice([78, 132, 148]))
         batch = some_batch(rng, path)
@@ -160,7 +166,7 @@ def test_what_no_kernel_can_do_is_refused() -> None:
     run(facts, batch)
     with pytest.raises(lang.AssumeError):
         run(facts, {**batch, "total_q": 3})
-    for part, change in [
+    changes: list[tuple[str, dict[str, Any]]] = [
         ("model", {"dtype": "fp32"}),
         ("model", {"head_dim": 132}),
         ("model", {"head_dim": 512}),
@@ -173,7 +179,8 @@ def test_what_no_kernel_can_do_is_refused() -> None:
         ("engine", {"num_splits": 257}),
         ("build", {"disable_hdim128": True}),
         ("build", {"disable_pagedkv": True}),
-    ]:
+    ]
+    for part, change in changes:
         with pytest.raises(lang.RequireError):
             run({**facts, part: {**facts.get(part, {}), **change}}, batch)
     assert run({**facts, "call": {"metadata_size": 4 * 4 + 1}}, batch)["num_splits"] == 14
