@@ -116,14 +116,14 @@ class Classes:
         pinned = set(done)
         at: dict[int, list[tuple[int, bool]]] = {}
         for f, value in chosen.items():
-            for mark in self._marks(f) - pinned:
+            for mark in self.places(f) - pinned:
                 at.setdefault(mark, []).append((value, self._lacks(f)))
         for mark in sorted(at, key=g0.position):
             for value, lacks in at[mark]:
                 if lacks:
-                    real = dag.copy(g0, [g0.nodes[mark].args[0]], dict(done))[0]
+                    real = dag.copy(g0, [mark], dict(done))[0]
                     made = dag.add("not", (dag.same(value, dag.const(None)),))
-                    done[mark] = dag.add("select", (made, value, done.get(mark, real)))
+                    done[mark] = dag.add("select", (made, value, real))
                 else:
                     done[mark] = value
         ends = {g0.points[f].node: self._end(f, value, done) for f, value in chosen.items()}
@@ -131,7 +131,7 @@ class Classes:
 
     def _end(self, name: str, value: int, done: Mapping[int, int]) -> int:
         g0, dag = self.g0, self.dag
-        marks, lacks = self._marks(name), self._lacks(name)
+        marks, lacks = self.places(name), self._lacks(name)
         unnamed = any(name in c.unnamed for c in g0.classes.values())
         copies = dict(done)
 
@@ -151,12 +151,20 @@ class Classes:
 
         return end(g0.nodes[g0.points[name].node].args[0])
 
-    def _marks(self, name: str) -> set[int]:
-        return {m.node for s in self.g0.points[name].sites for m in self.g0.sites[s]}
+    def places(self, name: str) -> set[int]:
+        """Where a field is overwritten: at its sites; without one, a row's column is its place."""
+        nodes, point = self.g0.nodes, self.g0.points[name]
+        found = {m.node for s in point.sites for m in self.g0.sites[s]}
+        if found:
+            return found
+        todo = [nodes[point.node].args[0]]
+        for n in todo:
+            todo.extend(a for a in nodes[n].args[1:] if nodes[n].op == "select" and a not in todo)
+        return {n for n in todo if nodes[n].op == "lookup"}
 
     def _lacks(self, name: str) -> bool:
         """Whether the field is null on paths on which it is not chosen."""
-        marks = self._marks(name)
+        marks = self.places(name)
         todo = [self.g0.nodes[self.g0.points[name].node].args[0]]
         nulls = others = False
         seen: set[int] = set()

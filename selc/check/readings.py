@@ -96,12 +96,15 @@ class Readings:
     def _choices(self) -> None:
         """What `b` overwrites. A choice that `a` did not make overwrites nothing."""
         made: dict[int, list[tuple[int | None, int]]] = {}
+        fields = {f for c in self.classes for f in self.g0.classes[c].fields}
         for name, point in self.g0.points.items():
             if point.role == "aux":
                 continue
             value = self.a(point.node)
-            for site in point.sites:
-                marks = {m.node for m in self.site(site)}
+            places = [{m.node for m in self.site(site)} for site in point.sites]
+            if name in fields and not places:
+                places = [Classes(self.g0, self.dag, {}, {}).places(name)]
+            for marks in places:
                 for mark in marks:
                     made.setdefault(mark, []).append((self._made(point.node, marks), value))
             for number, node in self.g0.nodes.items():
@@ -109,11 +112,18 @@ class Readings:
                     made[number] = [(None, value)]
         for mark in sorted(made, key=self.g0.position):
             always = [value for when, value in made[mark] if when is None]
-            value = always[0] if always else self.b(self.g0.nodes[mark].args[0])
+            value = always[0] if always else self._real_b(mark)
             for when, chosen in [] if always else reversed(made[mark]):
                 assert when is not None
                 value = self.dag.add("select", (self.dag.true(when), chosen, value))
             self.b_done[mark] = value
+
+    def _real_b(self, place: int) -> int:
+        """What stands at a place in `b` where nothing overwrites it."""
+        node = self.g0.nodes[place]
+        if node.op == "mark":
+            return self.b(node.args[0])
+        return self.dag.add(node.op, [self.b(a) for a in node.args], node.attr)
 
     def _made(self, node: int, marks: set[int]) -> int | None:
         """Whether `a` takes the choice from one of the marks; None if nothing else can be null."""
@@ -148,9 +158,9 @@ class Readings:
         self.pinned = {
             m.node for name, pin in self.r.pins.items() if not pin.free for m in self.site(name)
         }
-        fields = [f for c in self.classes for f in self.g0.classes[c].fields]
-        sites = [s for f in fields for s in self.g0.points[f].sites]
-        self.pinned |= {m.node for s in sites for m in self.site(s)}
+        for name in self.classes:
+            for f in self.g0.classes[name].fields:
+                self.pinned |= Classes(self.g0, self.dag, {}, {}).places(f)
         chosen = set(self.g0.cone([p.node for p in self.g0.points.values() if p.role != "aux"]))
         below: set[int] = set()
         for n, node in nodes.items():

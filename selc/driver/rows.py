@@ -52,7 +52,9 @@ def split(program: Program, residual: Residual) -> tuple[str, str, Span] | None:
         return None
     _, read = masks(residual.graph)
     batch = batch_mask(residual.graph, residual.scope)
-    moving = {p.name for p, n in residual.points if read[n.id] & batch}
+    moving = {p.name for p, n in residual.points if read[n.id] & batch} - program.virtual
+    pinned = {p.name for p in residual.pins}
+    moving -= {f for c in program.classes if c.name in pinned for f in c.fields}
     followed = _still_moved(program, residual)
     for key, group in _columns(program.graph).items():
         if key not in followed:
@@ -62,6 +64,8 @@ def split(program: Program, residual: Residual) -> tuple[str, str, Span] | None:
         for column in group:
             reached = _below(program.graph, {column.id})
             for point in program.points:
+                if point.name in program.virtual:
+                    continue
                 if point.node.id in reached and point.role != "aux":
                     side = adaptive if point.name in moving else fixed
                     side.setdefault(point.name, set()).add(column.id)

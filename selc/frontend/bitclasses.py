@@ -41,7 +41,7 @@ def wanted(cx: Lowering, names: list[str]) -> list[BitClass]:
             message = f"the function returns `class.{name}`, and so is the bit class called"
             raise _wrong(decl.span, message, "give the bit class another name")
         assert decl.partition is not None
-        made = _made(cx, name, decl, decl.partition)
+        made = _made(cx, name, decl, decl.partition, names)
         for place, field in enumerate(made.fields):
             values = of_values([member[place] for _, member in made.members])
             cx.class_values[field] = values
@@ -49,9 +49,18 @@ def wanted(cx: Lowering, names: list[str]) -> list[BitClass]:
     return out
 
 
-def _made(cx: Lowering, name: str, decl: ClassesDecl, partition: Partition) -> BitClass:
+def _made(
+    cx: Lowering, name: str, decl: ClassesDecl, partition: Partition, names: list[str]
+) -> BitClass:
     order = _order(name, decl, partition)
-    given = {k: literals.resolve(cx, v) for k, v in partition.given.items()}
+    prefix = decl.fields[0].removesuffix(partition.fields[order[0]])
+    given = {}
+    for key, value in partition.given.items():
+        point = prefix + key if prefix + key in names else key
+        if point not in names:
+            message = f"the bit class `{name}` was measured at `{key}`, which is not returned"
+            raise _wrong(decl.span, message, f"it returns: {', '.join(names)}")
+        given[point] = literals.resolve(cx, value)
     for key, value in decl.given.items():
         stated = literals.resolve(cx, value)
         if key in given and not same(given[key], stated):

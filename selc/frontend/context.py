@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
 from selc.diag.span import NOWHERE, Span
@@ -17,7 +17,7 @@ from selc.ir.absval import AbsVal, join, never_fails, of_domain, of_values, tran
 from selc.ir.graph import Graph, Node
 from selc.ir.op import TABLE, Op
 from selc.ir.program import Guard, Mark, SequenceInput, Site
-from selc.ir.value import Value
+from selc.ir.value import Value, value_key
 
 if TYPE_CHECKING:
     from selc.frontend.enums import Members
@@ -82,6 +82,14 @@ class Handler:
     raises: list[Exit] = field(default_factory=list)
 
 
+COLUMN: Final = "column|"
+
+
+def column_key(node: Node) -> str:
+    """The key under which a table's column has an abstract value of its own."""
+    return f"{COLUMN}{value_key(node.attr)!r}"
+
+
 class Lowering:
     """The state of lowering one program (one attempt; see `lower.lower`)."""
 
@@ -126,6 +134,7 @@ class Lowering:
         self.launch_roles: dict[str, str] = {}  # recorded choice -> role
         self.assigned_at: dict[str, ast.AST] = {}  # assigned attribute -> the last assignment
         self.class_values: dict[str, AbsVal] = {}  # point -> what a bit class may make of it
+        self.wide_columns = any(key.startswith(COLUMN) for key in presets)
         self.closures: dict[
             int, dict[str, V]
         ] = {}  # scopes that functions made at module level close over
@@ -243,6 +252,9 @@ class Lowering:
                     value = join(value, of_values(offered)) if offered else value
                 elif n.op is Op.MARK and isinstance(n.attr, tuple) and n.attr[0] == "result":
                     wider = self.class_values.get(str(n.attr[1]))
+                    value = value if wider is None else join(value, wider)
+                elif n.op is Op.LOOKUP and self.wide_columns:
+                    wider = self.presets.get(column_key(n))
                     value = value if wider is None else join(value, wider)
             self._abs.append(value)
         return self._abs[node.id]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -32,7 +33,7 @@ from selc.frontend import (
     sequences,
     unread,
 )
-from selc.frontend.context import Frame, Lowering, span_of
+from selc.frontend.context import Frame, Lowering, column_key, span_of
 from selc.frontend.facts import Expr, Facts
 from selc.frontend.modules import ModuleFinder
 from selc.frontend.sites import Instance, suffixes
@@ -40,8 +41,9 @@ from selc.frontend.source import ModuleSource
 from selc.frontend.state import State
 from selc.frontend.values import Cls, Func, InstObj, Poison, Ref, Seq, V
 from selc.ir.absval import ANY, AbsVal, join, of_values
+from selc.ir.bitclass import leaves_of
 from selc.ir.graph import Node
-from selc.ir.op import TooWide
+from selc.ir.op import Op, TooWide
 from selc.ir.program import Point, Program, Site
 from selc.ir.value import Value
 
@@ -215,6 +217,7 @@ def entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
     try:
         if name is None:
             name = _decorated(cx, module)
+        name = unicodedata.normalize("NFKC", name)  # as Python reads identifiers
         cx.entry_name = name
         value = _lookup(cx, module, name)
     finally:
@@ -446,7 +449,22 @@ def _wider(
             together = [cx.abs(m.node) for s in point.sites for m in sites[s].marks]
             together.append(_made(cx, point))
             out[key] = join(out[key], _joined(together)) if key in out else _joined(together)
-    return {k: v for k, v in out.items() if cx.presets.get(k) != v and not _covers(cx, k, v)}
+    out = {k: v for k, v in out.items() if cx.presets.get(k) != v and not _covers(cx, k, v)}
+    return out | _wider_columns(cx, listed)
+
+
+def _wider_columns(cx: Lowering, listed: list[Point]) -> dict[str, AbsVal]:
+    """Columns of tables that a bit class overwrites: they can be what its members are."""
+    out: dict[str, AbsVal] = {}
+    for point in listed:
+        values = cx.class_values.get(point.name)
+        if values is None or point.sites:
+            continue
+        for leaf in leaves_of(point.node, frozenset()):
+            if leaf.op is Op.LOOKUP:
+                key = column_key(leaf)
+                out[key] = join(out.get(key, cx.abs(leaf)), values)
+    return {k: v for k, v in out.items() if k not in cx.presets or not _same(cx.presets[k], v)}
 
 
 def _made(cx: Lowering, point: Point) -> AbsVal:

@@ -98,6 +98,17 @@ def leaves_of(tree: Node, stops: frozenset[int]) -> list[Node]:
     return list(found.values())
 
 
+def places(tree: Node, marks: frozenset[int]) -> frozenset[int]:
+    """The nodes by which a field is overwritten: those of its sites, else columns of tables.
+
+    A field that is read off a row (`num_stages=row.stages`) has no site of its own: it is the row's
+    column, wherever the program reads that.
+    """
+    if marks:
+        return marks
+    return frozenset({n.id for n in leaves_of(tree, marks) if n.op is Op.LOOKUP})
+
+
 def may_lack(tree: Node, stops: frozenset[int]) -> bool:
     """Whether the choice is null on some paths: there it is not made, and nothing overwrites it."""
     found = leaves_of(tree, stops)

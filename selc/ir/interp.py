@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from selc.ir.bitclass import BitClass, may_lack
+from selc.ir.bitclass import BitClass, may_lack, places
 from selc.ir.graph import Graph, Node
 from selc.ir.op import FAULTS, MAX_BITS, STRING_METHODS, Op, TooWide
 from selc.ir.program import Guard, Program
@@ -110,7 +110,7 @@ def _tree(program: Program, field: str) -> tuple[Node, frozenset[int]]:
     """What a field is chosen from, and the nodes of its sites."""
     point = program.point(field)
     marks = frozenset(m.node.id for s in point.sites for m in program.sites[s].marks)
-    return point.node.args[0], marks
+    return point.node.args[0], places(point.node.args[0], marks)
 
 
 def _final(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from selc.ir.bitclass import BitClass, is_class, leaves_of, may_lack
+from selc.ir.bitclass import BitClass, is_class, leaves_of, may_lack, places
 from selc.ir.domain import Domain
 from selc.ir.graph import Graph, Node
 from selc.ir.op import Op
@@ -76,12 +76,17 @@ class Readings:
         chosen: dict[str, Node] = {}
         over: Copies = {}
         partly: Partly = {}
+        fields = {f for c in self.program.classes if c.name in self.pins for f in c.fields}
         for p in self.program.points:
             if p.role == "aux":
                 continue
             chosen[p.name] = value = self.pinned([p.node])[0]
-            for name in p.sites:
-                marks = frozenset(m.node.id for m in self.program.sites[name].marks)
+            groups = [
+                frozenset(m.node.id for m in self.program.sites[name].marks) for name in p.sites
+            ]
+            if p.name in fields and not groups:
+                groups = [tree_of(self.program, p.name)[1]]
+            for marks in groups:
                 made = self._made(p.node, marks)
                 for i in marks:
                     if made is None:
@@ -229,7 +234,7 @@ def tree_of(program: Program, field: str) -> tuple[Node, frozenset[int]]:
     """What a field of a class is chosen from, and the nodes of its sites."""
     point = program.point(field)
     marks = frozenset(m.node.id for s in point.sites for m in program.sites[s].marks)
-    return point.node.args[0], marks
+    return point.node.args[0], places(point.node.args[0], marks)
 
 
 def _final(readings: Readings, cls: BitClass, field: str, value: Node) -> Node:
@@ -385,9 +390,8 @@ def layout(program: Program, pins: Mapping[str, Pin]) -> Layout:
     marks = {m.node.id: m.node for pin in pins.values() if not pin.free for m in pin.site.marks}
     for cls in program.classes:
         if cls.name in pins:
-            points = [program.point(f) for f in cls.fields]
-            sites = [program.sites[s] for p in points for s in p.sites]
-            marks.update({m.node.id: m.node for s in sites for m in s.marks})
+            for f in cls.fields:
+                marks.update({i: graph.nodes[i] for i in tree_of(program, f)[1]})
     above = {n.id for n in graph.cone([a for m in marks.values() for a in m.args]) if not _plain(n)}
     chosen = {n.id for n in graph.cone([p.node for p in program.points if p.role != "aux"])}
     below: set[int] = set()

@@ -194,4 +194,44 @@ def plan(m):
         partitions=gemm({"x": [(16, 16)], "y": [(32, 64), (64, 64)]}),
         pins=None,
     ),
+    "fields read off a row": case(
+        """\
+ROWS = {
+    1: {"bm": 16, "s": 5, "x": 1}, 8: {"bm": 16, "s": 4, "x": 2}, 24: {"bm": 64, "s": 2, "x": 3},
+    60: {"bm": 128, "s": 2, "x": 4}, 80: {"bm": 128, "s": 1, "x": 5},
+}
+
+def plan(m):
+    near = min(ROWS, key=lambda k: abs(k - m))
+    row = ROWS[near]
+    assert row["bm"] * row["s"] <= 200 or m > 50
+    waves = m // row["bm"]
+    return {"bm": row["bm"], "s": row["s"], "x": row["x"], "waves": waves}
+""",
+        roles={"bm": "bits", "s": "bits", "x": "neutral", "waves": "neutral"},
+        partitions=[
+            Partition(
+                "class.c",
+                ("bm", "s"),
+                {"a": [(16, 5), (16, 4)], "b": [(128, 2), (128, 1), (64, 2)]},
+            )
+        ],
+        pins=["class.c"],
+    ),
+    "a member that no row has": case(
+        """\
+ROWS = {1: {"bm": 16, "s": 4}, 24: {"bm": 64, "s": 2}, 60: {"bm": 64, "s": 1}}
+
+def plan(m):
+    near = min(ROWS, key=lambda k: abs(k - m))
+    row = ROWS[near]
+    assert row["s"] <= 4
+    return {"bm": row["bm"], "s": row["s"]}
+""",
+        roles={"bm": "bits", "s": "bits"},
+        partitions=[
+            Partition("class.c", ("bm", "s"), {"a": [(32, 8), (16, 4)], "b": [(64, 2), (64, 1)]})
+        ],
+        pins=["class.c"],
+    ),
 }

@@ -1,9 +1,10 @@
 """Selections with bit classes under CPython: what pins and classes do to the source.
 
 A site `f.x` is overwritten after the last statement of the body that defines x, a choice without a
-name where it is returned. A pinned class overwrites its fields: with what the source chooses under
-all other pins if it returns and that is in the class, else with the first member of the class (its
-representative before the others) under which the source returns, else with the first.
+name where it is returned, one that is read off a row in that row. A pinned class overwrites its
+fields: with what the source chooses under all other pins if it returns and that is in the class,
+else with the first member of the class (its representative before the others) that comes out and
+under which the source returns, else with the first.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def rewritten(text: str) -> Source:
                 last[node.id] = k
     body: list[ast.stmt] = []
     choices: dict[str, str] = {}
+    columns: dict[str, list[str]] = {}
+    hooks: list[tuple[int, str]] = []
     for k, statement in enumerate(function.body):
         if isinstance(statement, ast.Return):
             assert isinstance(statement.value, ast.Dict)
@@ -61,6 +64,12 @@ def rewritten(text: str) -> Source:
                 zip(statement.value.keys, statement.value.values, strict=True)
             ):
                 assert isinstance(name, ast.Constant)
+                if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name):
+                    assert isinstance(value.slice, ast.Constant)
+                    record, part = value.value.id, value.slice.value
+                    choices[str(name.value)] = f"{record}.{part}"
+                    columns.setdefault(record, []).append(str(part))
+                    continue
                 choices[str(name.value)] = value.id if isinstance(value, ast.Name) else ""
                 if not isinstance(value, ast.Name):
                     hook = f"__returned.get({name.value!r}, 0) if {name.value!r} in __returned"
@@ -72,6 +81,12 @@ def rewritten(text: str) -> Source:
         for name, at in last.items():
             if at == k:
                 body += ast.parse(f"if {name!r} in __over: {name} = __over[{name!r}]").body
+                hooks.append((len(body), name))
+    for at, name in reversed(hooks):
+        for part in columns.get(name, ()):
+            own = f"{name}.{part}"
+            hook = f"if {own!r} in __over: {name} = {{**{name}, {part!r}: __over[{own!r}]}}"
+            body[at:at] = ast.parse(hook).body
     function.body = body
     function.args.kwonlyargs += [ast.arg("__over"), ast.arg("__returned")]
     function.args.kw_defaults += [None, None]
