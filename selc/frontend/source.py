@@ -10,6 +10,7 @@ import ast
 import hashlib
 import io
 import tokenize as stdlib_tokenize
+import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -151,7 +152,8 @@ def _cut(text: str, path: str) -> list[Segment]:
         last = tokens.end_line[group[-1][1] - 1]
         kind, names = Statement(tokens, group).kind_and_names()
         body = "\n".join(lines[first - 1 : last]) + "\n"
-        segments.append(Segment(kind, names, first, last, body))
+        spelt = tuple(n if n.isascii() else unicodedata.normalize("NFKC", n) for n in names)
+        segments.append(Segment(kind, spelt, first, last, body))
     return segments
 
 
