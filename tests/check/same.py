@@ -7,8 +7,9 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+from selc.ir.graph import Node
+from selc.ir.interp import Result, run_program
 from selc.ir.interp import run as run_graph
-from selc.ir.interp import run_program
 from selc.ir.program import Program
 from selc.ir.read_whole import read_program, read_residual
 from selc.ir.residual import Residual
@@ -18,28 +19,54 @@ CALLS = 400
 
 
 def same_function(a: dict[str, Any], b: dict[str, Any], graph: str) -> bool:
-    """Whether two graphs agree on what a certificate speaks of."""
+    """Whether two graphs agree on what a certificate speaks of, over the domain of the first."""
     if graph == "graph":
         left, right = read_residual(a["graph"]), read_residual(b["graph"])
-        calls = list(_calls(left))
-        return all(_residual(left, c) == _residual(right, c) for c in calls)
+        return all(_same_residual(left, right, call) for call in _calls(left))
     one, other = read_program(a["graph0"]), read_program(b["graph0"])
-    pins = [p["name"] for p in a["pins"]]
+    residual = read_residual(a["graph"])
+    pins = {p.name for p in residual.pins}
     draw = random.Random(3)
     for call in _calls(one):
-        over = {}
-        for pin in a["pins"]:
-            listed = pin["candidates"]
-            if not pin["free"] and isinstance(listed, list) and draw.random() < 0.5:
-                over[pin["name"]] = frozen(draw.choice([*listed, *pin["offered"]]))
+        if not _admitted(one, call):
+            if _admitted(other, call):
+                return False
+            continue
+        over = _overwrites(one, residual, call, draw)
         for chosen in ({}, over):
-            if _program(one, call, chosen, pins) != _program(other, call, chosen, pins):
+            left, right = (run_program(each, call, chosen) for each in (one, other))
+            if not _alike(left, right, pins):
                 return False
     return True
 
 
-def frozen(value: Any) -> Any:
-    return tuple(map(frozen, value)) if isinstance(value, list) else value
+def _overwrites(
+    program: Program, residual: Residual, call: dict[str, Any], draw: random.Random
+) -> dict[str, Any]:
+    """A value for every pin: free ones have theirs."""
+    over = {}
+    for pin in residual.pins:
+        if not pin.free:
+            axis = (*(pin.candidates.values or ()), *pin.offered)
+            over[pin.name] = draw.choice(axis)
+    for pin in residual.pins:
+        if pin.free and pin.at is None:
+            over[pin.name] = pin.constant
+        elif pin.free:
+            over[pin.name] = run_program(program, {**call, **(pin.at or {})}).sites.get(pin.name)
+    return over
+
+
+def _alike(a: Result, b: Result, pins: set[str]) -> bool:
+    """The same points or the same failure; where both reach a site, the same value there.
+
+    Whether a site counts as reached decides which values it is said to take, and nothing else.
+    """
+    if a.failed != b.failed or a.points.keys() != b.points.keys():
+        return False
+    both = [(a.points[n], b.points[n]) for n in a.points]
+    both += [(v, b.sites[n]) for n, v in a.sites.items() if n in b.sites and n in pins]
+    return all(value_key(x) == value_key(y) for x, y in both)
 
 
 def _calls(of: Program | Residual) -> Iterator[dict[str, Any]]:
@@ -59,14 +86,31 @@ def _calls(of: Program | Residual) -> Iterator[dict[str, Any]]:
         }
 
 
+def _same_residual(left: Residual, right: Residual, call: dict[str, Any]) -> bool:
+    admitted = [_held(each, [n for _, n in each.assumes], call) for each in (left, right)]
+    if admitted[0] != admitted[1]:
+        return False
+    return not all(admitted[0]) or _residual(left, call) == _residual(right, call)
+
+
 def _residual(of: Residual, call: dict[str, Any]) -> object:
-    points = run_graph(of.graph, [n for _, n in of.points], call)
-    readings = [n for g in of.guards for n in g.readings] + [n for _, n in of.assumes]
-    held = [v is True for v in run_graph(of.graph, readings, call)]
-    return ([value_key(v) for v in points], held)
+    """The guards up to the first that fails, and the points if none does."""
+    held = []
+    for guard in of.guards:
+        held.append(_held(of, list(guard.readings), call))
+        if not all(held[-1]):
+            return held
+    values = run_graph(of.graph, [n for _, n in of.points], call)
+    return held, [value_key(v) for v in values]
 
 
-def _program(of: Program, call: dict[str, Any], over: dict[str, Any], pins: list[str]) -> object:
-    result = run_program(of, call, over)
-    sites = {n: value_key(v) for n, v in result.sites.items() if n in pins}
-    return ({n: value_key(v) for n, v in result.points.items()}, result.failed, sites)
+def _held(of: Residual, nodes: list[Node], call: dict[str, Any]) -> list[bool]:
+    return [v is True for v in run_graph(of.graph, nodes, call)]
+
+
+def _admitted(of: Program, call: dict[str, Any]) -> bool:
+    assumes = [g for g in of.guards if g.kind == "assume"]
+    nodes = [n for g in assumes for n in (g.path, g.cond)]
+    values = run_graph(of.graph, nodes, call)
+    pairs = zip(values[::2], values[1::2], strict=True)
+    return all(path is not True or cond is True for path, cond in pairs)
