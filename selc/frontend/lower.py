@@ -218,7 +218,6 @@ def entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
         if name is None:
             name = _decorated(cx, module)
         name = unicodedata.normalize("NFKC", name)  # as Python reads identifiers
-        name = unicodedata.normalize("NFKC", name)  # as Python reads identifiers
         cx.entry_name = name
         value = _lookup(cx, module, name)
     finally:
