@@ -15,6 +15,7 @@ import json
 import os
 import random
 import re
+import signal
 import tempfile
 import time
 import traceback
@@ -29,6 +30,13 @@ from tests.property.agreement import Agreement, Disagreement
 from tests.property.coverage import Reached
 from tests.property.judged import Judge, Unjudged
 from tests.property.programs import ENVIRONMENT, Made, program
+
+SLOW = 40.0
+"""Seconds of processor time that a program may take."""
+
+
+class TooSlow(BaseException):
+    """A program took longer."""
 
 
 def one(made: Made, seed: int, native: bool, counts: Counter[str], reached: Reached) -> None:
@@ -127,6 +135,11 @@ def main() -> None:
 
 def run(options: argparse.Namespace, counts: Counter[str], reached: Reached) -> None:
     """Every program of a part."""
+
+    def stop(*_: object) -> None:
+        raise TooSlow
+
+    signal.signal(signal.SIGPROF, stop)
     end = time.monotonic() + options.seconds
     for seed in range(options.seed, options.seed + options.count):
         if time.monotonic() > end:
@@ -139,14 +152,22 @@ def run(options: argparse.Namespace, counts: Counter[str], reached: Reached) -> 
             counts["no program"] += 1
             continue
         native = bool(options.native) and seed % options.native == 0
+        signal.setitimer(signal.ITIMER_PROF, SLOW)
         try:
             one(made, seed, native, counts, reached)
+        except TooSlow:
+            counts["given up: too slow"] += 1
+            print(
+                f"seed {seed}: {SLOW} s are not enough\n{traceback.format_exc(limit=-6)}",
+                flush=True,
+            )
         except Disagreement as difference:
             counts["DIFFERENT"] += 1
             print(f"seed {seed}: {difference}", flush=True)
         except Exception:  # noqa: BLE001  # the others shall run
             counts["CRASHED"] += 1
             print(f"seed {seed}: {traceback.format_exc(limit=-4)}", flush=True)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     counts["seconds"] += round(time.monotonic() - end + options.seconds)
 
 

@@ -1,13 +1,28 @@
-"""What random programs reach: operations of the graph, statements, expressions, built-ins."""
+"""What random programs reach: operations of the graph, statements, expressions, built-ins.
+
+    python -m tests.property.coverage
+
+picks a few seeds whose programs reach everything together, for the test that looks at them.
+"""
 
 from __future__ import annotations
 
 import ast
+import itertools
+import os
+import random
+import tempfile
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
+from selc.diag.diagnostic import Refused
+from selc.ir.op import Op
 from selc.ir.program import Program
+from tests import adapters
+from tests.property.programs import ENVIRONMENT, program
 
 KINDS: Final[dict[str, frozenset[str]]] = {
     "statements": frozenset(
@@ -43,7 +58,9 @@ KINDS: Final[dict[str, frozenset[str]]] = {
 }  # fmt: skip
 """What the front end has a rule for; a test compares this with its tables."""
 
-NOT_REACHED: Final[dict[str, str]] = {}
+NOT_REACHED: Final[dict[str, str]] = {
+    "print": "its value is None and it has no effect in a graph: programs would only be noisy",
+}
 """What no program can have, with the reason."""
 
 
@@ -80,3 +97,46 @@ class Reached:
             f"missing {k}: {', '.join(v) or 'none'}" for k, v in self.missing(operations).items()
         ]
         return "\n".join(lines)
+
+
+def reach(seed: int, folder: Path) -> set[str]:
+    """The kinds that one seed's program has; none if it is refused."""
+    os.environ.update(ENVIRONMENT)
+    made = program(random.Random(seed))
+    case, facts = folder / "case.py", folder / "facts.yaml"
+    case.write_text(made.text, encoding="utf-8")
+    facts.write_text(made.facts_text, encoding="utf-8")
+    reached = Reached()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        try:
+            ast.parse(made.text)
+            reached.program(made.text, adapters.lower(case, [facts]))
+        except (SyntaxError, Refused):
+            return set()
+    return set(reached.operations) | set(reached.syntax)
+
+
+def wanted() -> set[str]:
+    """Every kind that some program has to have."""
+    return {o.value for o in Op}.union(*KINDS.values()) - set(NOT_REACHED)
+
+
+def main() -> None:
+    """Run programs until they reach everything, and print few of them that do."""
+    found: dict[int, set[str]] = {}
+    with tempfile.TemporaryDirectory(prefix="reach-") as name:
+        for seed in itertools.count():
+            found[seed] = reach(seed, Path(name))
+            if wanted() <= set().union(*found.values()):
+                break
+    left, picked = wanted(), []
+    while left:
+        best = max(found, key=lambda s: len(found[s] & left))
+        picked.append(best)
+        left -= found[best]
+    print(f"{len(found)} programs reach everything, and so do {tuple(sorted(picked))}")
+
+
+if __name__ == "__main__":
+    main()

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import random
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -213,7 +214,9 @@ def running(made: Made) -> Callable[[dict[str, Any]], bool] | None:
     """Whether the program returns, and what the facts require of its result holds."""
     names: dict[str, Any] = {"__name__": "builtins"}
     try:
-        exec(compile(made.text, "case.py", "exec"), names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            exec(compile(made.text, "case.py", "exec"), names)
     except SyntaxError:
         return None
     modes = [i.name for i in made.inputs if i.type == "mode"]
