@@ -563,7 +563,8 @@ class _Visitor(ast.NodeVisitor):
         try:
             value = names.module_value(self.cx, State(self.cx.true), self.module, e.id, e)
         except Refused:
-            return Opaque(e.id)
+            target = names.import_target(self.cx, self.module, e.id)
+            return Opaque(e.id) if target is None else names.dotted(self.cx, target, e)
         return External("builtins." + e.id) if value is None else value
 
     def outside(self, e: ast.expr) -> bool:

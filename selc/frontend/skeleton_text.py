@@ -19,7 +19,8 @@ BATCH: Final = re.compile(
     r"^(m|bs|b|n_tokens|num_tokens|tokens|batch|batch_size|rows|n_rows|nbytes|grid_size"
     r"|num_(seqs|reqs|requests|rows|valid_tokens|decodes|prefills)|num_\w*tokens\w*"
     r"|max_(seq_?len|query_len|kv_len|num_tokens)\w*|max_seqlen_\w+|total_(q|k|bytes|tokens)"
-    r"|seq_?lens?\w*|query_lens?\w*|common_prefix_len)$",
+    r"|seq_?lens?\w*|query_lens?\w*|common_prefix_len|bsz|nnz|numel|num_batch\w*"
+    r"|(kv|q|qo|context|prefix|extend|input)_lens?|(inp|input|message|msg|total)_(size|bytes))$",
     re.IGNORECASE,
 )
 """Parameter names that usually carry the batch."""
@@ -213,6 +214,19 @@ def _declaration(name: str, kind: str, annotation: str) -> str:
     return f"{{{head}type: int, range: [1, {131072 if 'len' in name else 16384}]}}"
 
 
+_SIZES: Final = (
+    (r"head_(dim|size)", "128"),
+    (r"hidden|intermediate|embed|^[nk]$|_dim$", "4096"),
+    (r"kv_heads", "8"),
+    (r"heads", "32"),
+    (r"experts|^e$", "64"),
+    (r"top_?k", "8"),
+    (r"(block|page)_size", "16"),
+    (r"num_(sms|cus|compute_units)|sm_count", "132"),
+)
+"""What sizes usually are, by parts of their names."""
+
+
 def _guess(name: str, annotation: str) -> str:
     if "bool" in annotation or name.startswith(("use_", "is_", "has_", "enable")):
         return "false"
@@ -220,8 +234,11 @@ def _guess(name: str, annotation: str) -> str:
         return '""'
     if annotation.startswith(("list", "tuple", "Sequence")):
         return "[128, 128]"
-    if annotation == "int":
-        return "1"
+    if annotation in ("int", "int | None", ""):
+        last = name.rpartition(".")[2].lower()
+        usual = next((v for pattern, v in _SIZES if re.search(pattern, last)), None)
+        if usual is not None or annotation == "int":
+            return usual or "1"
     if annotation == "float":
         return "1.0"
     if "dtype" in name or "dtype" in annotation:
