@@ -95,8 +95,27 @@ def fixed_point(free: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("name", CASES)
 def test_case(name: str, tmp_path: Path) -> None:
-    case = CASES[name]
-    outcome = compiled(case, tmp_path)
+    judged(CASES[name], tmp_path, native=False)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a tuple outside the partition",
+        "the representative breaks a guard, another member does not",
+        "two classes of fields",
+        "fields read off a row",
+    ],
+)
+def test_native_code(name: str, tmp_path: Path) -> None:
+    answer = judged(CASES[name], tmp_path, native=True)
+    assert answer["artifacts"]["native"] is not None
+
+
+def judged(case: Case, tmp_path: Path, native: bool) -> dict[str, Any]:
+    """Compile a case and compare everything that is said and selected with brute force."""
+    outcome = compiled(case, tmp_path, native)
     answer = outcome.json
     assert outcome.exit_code == (1 if case.nothing else 0), outcome.diagnostics
     assert not problems(answer, outcome.exit_code)
@@ -138,6 +157,7 @@ def test_case(name: str, tmp_path: Path) -> None:
             assert seen.setdefault(request, judge.protected(out)) == judge.protected(out)
     if not case.nothing:
         selected(tmp_path, paid, chosen, judge)
+    return answer
 
 
 def selected(folder: Path, paid: list[Any], chosen: dict[Any, Any], judge: Judge) -> None:
