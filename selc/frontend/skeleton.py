@@ -23,7 +23,16 @@ from selc.frontend.context import Lowering
 from selc.frontend.facts import Facts
 from selc.frontend.modules import ModuleFinder
 from selc.frontend.skeleton_held import Held
-from selc.frontend.skeleton_syntax import arguments, bound_in, call_aliases, callee, questions
+from selc.frontend.skeleton_syntax import (
+    arguments,
+    bound_in,
+    call_aliases,
+    callee,
+    decorated,
+    definitions,
+    inner_tensors,
+    questions,
+)
 from selc.frontend.skeleton_text import Found, parameters, written
 from selc.frontend.state import State
 from selc.frontend.values import Bound, Cls, External, Func, ModuleV, Opaque, Partial, V
@@ -99,7 +108,7 @@ def _entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
     first, *rest = name.split(".")
     found: list[ast.stmt] = []
     for segment in module.segments_binding(first):
-        found += _definitions(list(module.parse(segment)), first)
+        found += definitions(list(module.parse(segment)), first)
     cls: Cls | None = None
     for part in rest:
         inner = found[-1] if found else None
@@ -107,7 +116,7 @@ def _entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
             found = []
             break
         cls = Cls(inner, module, inner.name if cls is None else f"{cls.qualname}.{inner.name}")
-        found = _definitions(inner.body, part)
+        found = definitions(inner.body, part)
     node = found[-1] if found else None
     if isinstance(node, ast.AsyncFunctionDef):
         node = ast.FunctionDef(
@@ -119,28 +128,8 @@ def _entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
         what = f"there is no function `{name}` in {module.path}"
         raise Refused(Diagnostic("SEL907", what, where, help=did_you_mean(name, known)))
     cx.keep.append(node)
-    flavour = "static" if _decorated(node, "staticmethod") else ""
+    flavour = "static" if decorated(node, "staticmethod") else ""
     return Func(node, module, name, None, (), {}, cls, flavour, False), module
-
-
-def _definitions(body: Sequence[ast.stmt], name: str) -> list[ast.stmt]:
-    """Every definition of a name in a body and in its conditional blocks, in source order."""
-    out: list[ast.stmt] = []
-    for statement in body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            out += [statement] if statement.name == name else []
-            continue
-        for part in ("body", "orelse", "finalbody"):
-            inner = getattr(statement, part, None)
-            if isinstance(inner, list):
-                out += _definitions(inner, name)
-        for handler in getattr(statement, "handlers", ()):
-            out += _definitions(handler.body, name)
-    return out
-
-
-def _decorated(node: ast.FunctionDef, name: str) -> bool:
-    return any(isinstance(d, ast.Name) and d.id == name for d in node.decorator_list)
 
 
 # -- the walk ------------------------------------------------------------------------------------
@@ -242,6 +231,7 @@ class _Visitor(ast.NodeVisitor):
         self.imports: dict[str, str] = {}
         self.file = func.module.path.rpartition("/")[2]
         self.held = Held(self.body, walk.found)
+        self.given = self.held.returned | inner_tensors(node)
 
     def visit_body(self) -> None:
         """Visit every statement, and the conditions under which the function is defined."""
@@ -317,6 +307,8 @@ class _Visitor(ast.NodeVisitor):
         func = node.func
         if isinstance(func, ast.Subscript) and spelling.startswith("self."):
             self.found.overrides.setdefault(spelling, self.kernel(node))
+        elif isinstance(func, ast.Name) and func.id not in self.local:
+            self.decorated(func)
         elif isinstance(func, ast.Name) and func.id in self.held.assigned:
             self.found.overrides.setdefault(spelling, self.kernel(node))
             for function in self.held.functions(self, func.id):
@@ -339,6 +331,21 @@ class _Visitor(ast.NodeVisitor):
             member = reading.class_member(self.cx, State(self.cx.true), cls, name)
             if isinstance(member, Func):
                 self.walk.follow(self.func, member, owner, node, self.file)
+
+    def decorated(self, func: ast.Name) -> None:
+        """An imported function of which only its decorators tell whether it is followed."""
+        target = self.imports.get(func.id) or names.import_target(self.cx, self.module, func.id)
+        if target is None or not isinstance(self.value(func), Opaque):
+            return
+        base, _, last = names.origin(self.cx, target).rpartition(".")
+        module = self.cx.finder.find(base) if base else None
+        for segment in module.segments_binding(last) if module is not None else ():
+            if segment.kind == "def" and module is not None:
+                for node in module.parse(segment):
+                    if isinstance(node, ast.FunctionDef) and "jit" not in ast.unparse(node)[:200]:
+                        helper = Func(node, module, last, None, (), {}, None, "", False)
+                        self.cx.keep.append(node)
+                        self.walk.follow(self.func, helper, "", func, self.file)
 
     def guarded(self, e: ast.Attribute) -> None:
         """The conditions under which another module defines what is called of it."""
@@ -447,7 +454,7 @@ class _Visitor(ast.NodeVisitor):
         called = callee(node.value, self.aliases)
         if called is not None and isinstance(node.ctx, ast.Load):
             self.found.results.setdefault(called, {}).setdefault(node.attr)
-        if isinstance(node.value, ast.Name) and node.value.id in self.held.returned:
+        if isinstance(node.value, ast.Name) and node.value.id in self.given:
             chain = ast.unparse(node)
             self.found.overrides.setdefault(chain, f"null   # line {node.lineno} of {self.file}")
         value = self.value(node.value)

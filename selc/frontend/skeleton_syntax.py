@@ -65,3 +65,35 @@ def questions(body: Sequence[ast.stmt], entry: bool) -> set[int]:
                 asked = [n.value]
             out |= {id(e) for e in asked if isinstance(e, ast.Call)}
     return out
+
+
+def definitions(body: Sequence[ast.stmt], name: str) -> list[ast.stmt]:
+    """Every definition of a name in a body and in its conditional blocks, in source order."""
+    out: list[ast.stmt] = []
+    for statement in body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            out += [statement] if statement.name == name else []
+            continue
+        for part in ("body", "orelse", "finalbody"):
+            inner = getattr(statement, part, None)
+            if isinstance(inner, list):
+                out += definitions(inner, name)
+        for handler in getattr(statement, "handlers", ()):
+            out += definitions(handler.body, name)
+    return out
+
+
+def decorated(node: ast.FunctionDef, name: str) -> bool:
+    """Whether a function bears a decorator of a plain name."""
+    return any(isinstance(d, ast.Name) and d.id == name for d in node.decorator_list)
+
+
+def inner_tensors(node: ast.FunctionDef | ast.Lambda) -> set[str]:
+    """Parameters of nested functions that are annotated as tensors."""
+    return {
+        a.arg
+        for n in ast.walk(node)
+        if isinstance(n, ast.FunctionDef) and n is not node
+        for a in n.args.args
+        if a.annotation is not None and "Tensor" in ast.unparse(a.annotation)
+    }
