@@ -34,8 +34,8 @@ def same_function(a: dict[str, Any], b: dict[str, Any], graph: str) -> bool:
             continue
         over = _overwrites(one, residual, call, draw)
         for chosen in ({}, over):
-            left, right = (run_program(each, call, chosen) for each in (one, other))
-            if not _alike(left, right, pins):
+            first, second = (run_program(each, call, chosen) for each in (one, other))
+            if not _alike(first, second, pins):
                 return False
     return True
 
