@@ -125,13 +125,7 @@ def _object_attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str)
     if isinstance(obj, ListObj):
         return Method(ref, name)
     if isinstance(obj, DictObj):
-        if (
-            name in obj.entries
-            and obj.frozen == literals.FROM_FACTS
-            and name not in access.DICT_METHODS
-        ):
-            return access.entry_value(cx, st, e, obj.entries[name], "AttributeError", name)
-        return Method(ref, name)
+        return _dict_attribute(cx, st, e, ref, obj, name)
     entry = obj.fields.get(name)
     if entry is not None:
         return access.entry_value(cx, st, e, entry, "AttributeError", name)
@@ -153,6 +147,17 @@ def _object_attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, name: str)
         cx.need(e, f"facts:\n  {snippet(e)}: ...", f"`{snippet(e)}` is not stated in the facts")
     cx.partial(st, e, cx.false, "AttributeError", f"`{snippet(e)}` has not been set here")
     return cx.graph.add(Op.FAIL)
+
+
+def _dict_attribute(cx: Lowering, st: State, e: ast.expr, ref: Ref, obj: DictObj, name: str) -> V:
+    stated = obj.frozen == literals.FROM_FACTS
+    if stated and name in obj.entries and name not in access.DICT_METHODS:
+        return access.entry_value(cx, st, e, obj.entries[name], "AttributeError", name)
+    if name in access.DICT_METHODS or hasattr(dict, name):
+        return Method(ref, name)
+    if stated:
+        cx.need(e, f"facts:\n  {snippet(e)}: ...", f"`{snippet(e)}` is not stated in the facts")
+    cx.refuse(e, "SEL901", f"`.{name}` of a dict is not supported")
 
 
 def _method_of(cx: Lowering, st: State, e: ast.expr, owner: V, cls: Cls, member: Func) -> V:

@@ -8,7 +8,7 @@ import pytest
 
 from selc.ir.interp import run_program
 from selc.ir.program import Program
-from tests.unit.frontend.lifting import lift, write
+from tests.unit.frontend.lifting import lift, refusal, write
 
 FACTS = """
 selection: {function: "pkg.mod:choose", scope: launch}
@@ -76,3 +76,15 @@ def test_a_decorator_that_gives_the_function_back_changes_nothing(
 def test_a_decorator_that_is_not_followed_makes_a_kernel(tmp_path: Path) -> None:
     program = lifted(tmp_path, DECORATED % (1, ""), "")
     assert run_program(program, {"m": 8}).points["call"] == "tile + lib.gemm"
+
+
+def test_an_attribute_that_a_stated_mapping_lacks_is_asked_for(tmp_path: Path) -> None:
+    body = "import lib\ndef choose(x, cfg):\n    lib.gemm(x, tile=16 if cfg.big else 64)\n"
+    write(tmp_path, {"mod.py": body})
+    message = refusal(tmp_path, "pkg.mod:choose", FACTS + "facts: {cfg: {small: 1}}")
+    assert message == "SEL912 `cfg.big` is not stated in the facts"
+
+
+def test_an_attribute_that_a_dict_lacks_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, {"mod.py": "def choose(x):\n    c = {'a': 1}\n    return 16 if c.b else 64\n"})
+    assert refusal(tmp_path, "pkg.mod:choose", FACTS).startswith("SEL901 `.b` of a dict")
