@@ -96,7 +96,8 @@ def agrees(program: Program, r: Residual, row: dict[str, Value], p: dict[str, Va
 @given(classed(), st.data())
 def test_r_is_the_overwritten_program(program: Program, data: st.DataObject) -> None:
     taken = candidates(program)
-    others = sorted(n for n in program.sites if n != "class.c")
+    own = [s for f in program.classes[0].fields for s in program.point(f).sites]
+    others = [*own, *own, *sorted(n for n in program.sites if n != "class.c")]
     chosen = data.draw(st.lists(st.sampled_from(others), max_size=2, unique=True)) if others else []
     pins = {}
     for name in ("class.c", *chosen):

@@ -10,9 +10,12 @@ from selc.ir.domain import Domain
 from selc.ir.graph import Graph, Node
 from selc.ir.op import Op
 from selc.ir.value import UNDEF, same
-from selc.passes.simplify import PASSES, simplify
+from selc.passes.context import conditions
+from selc.passes.simplify import PASSES, Pass, simplify
 from tests.unit.ir.strategies import graphs
 from tests.unit.passes.strategies import points, selections, values
+
+STEPS = (*PASSES, Pass("context without ranges", conditions))
 
 
 def check(
@@ -27,7 +30,7 @@ def check(
             assert old is UNDEF or same(old, new), (r, images[r], p, old, new)
 
 
-@pytest.mark.parametrize("step", PASSES, ids=lambda s: s.name)
+@pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
 @settings(max_examples=80, deadline=None)
 @given(selections())
 def test_each_pass(step, drawn) -> None:
@@ -36,7 +39,7 @@ def test_each_pass(step, drawn) -> None:
     check(graph, roots, made, images)
 
 
-@pytest.mark.parametrize("step", PASSES, ids=lambda s: s.name)
+@pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
 @settings(max_examples=40, deadline=None)
 @given(graphs())
 def test_each_pass_on_any_operation(step, graph) -> None:
