@@ -133,6 +133,10 @@ class Columns:
             return [column.values[0]] * count
         return self._picker(column.mask, mask)(column.values)
 
+    def over_all(self, values: Sequence[Value], own: int, mask: int) -> Sequence[Value]:
+        """Values over the axes `own`, at every point of those in `mask`."""
+        return self.spread(Column(own, values), mask)
+
     def _picker(self, own: int, mask: int) -> Callable[[Sequence[Value]], Sequence[Value]]:
         known = self._pickers.get((own, mask))
         if known is None:

@@ -14,6 +14,7 @@ from selc.ir.value import UNDEF, Value, value_key
 from selc.vra.enumerate import MAX_POINTS, Row, axis, chunks, filter_of, grid, points
 from selc.vra.observe import Observer, observer
 from selc.vra.search import PROBES, find, probes
+from selc.vra.sweep import exact_keys, sweep
 from selc.vra.tally import hashes_exactly
 from selc.vra.verdict import PointDependence
 from selc.vra.view import View, of_program
@@ -160,22 +161,15 @@ class _Work:
         wide = view.closure(mask, view.admits)
         admits = [n for n in view.admits if view.masks[n.id] & mask] if wide == mask else []
         near = [g for g in self.guards if view.masks[g.id] & mask]
-        see = observer(view, (), [*nodes, *admits], names, near)
-        exact = [hashes_exactly(view.facts[n.id].kinds) for n in nodes]
         columns: list[list[Hashable]] = [[] for _ in nodes]
         admitted: list[bool] = []
         try:
-            for chunk in chunks(grid(view, names)):
-                shown = list(zip(*see(chunk), strict=True))
-                returns = shown[-1]
-                for column, plain, values in zip(columns, exact, shown, strict=False):
-                    column += _keys(values, returns, plain)
-                tests = shown[len(nodes) : -1]
-                admitted += (
-                    [all(t is True for t in row) for row in zip(*tests, strict=True)]
-                    if tests
-                    else [True] * len(chunk)
-                )
+            for piece in sweep(view, names):
+                returns = piece.holds(near)
+                for column, values in zip(columns, piece.columns(nodes), strict=True):
+                    column += _shown(values, returns)
+                kept = piece.holds(admits)
+                admitted += [True] * piece.size if kept is None else kept
         except TooWide:
             return None
         return _Seen(names, columns, admitted if wide == mask else None)
@@ -320,6 +314,18 @@ def _keys(values: Sequence[Value], returns: Sequence[Value], exact: bool) -> lis
     ]
 
 
+def _shown(values: Sequence[Value], returns: Sequence[bool] | None) -> list[Hashable]:
+    keys = list(exact_keys(values))
+    if returns is None and not any(v is UNDEF for v in values):
+        return keys
+    if returns is None:
+        return [_SILENT if v is UNDEF else k for k, v in zip(keys, values, strict=True)]
+    return [
+        k if ok and v is not UNDEF else _SILENT
+        for k, v, ok in zip(keys, values, returns, strict=True)
+    ]
+
+
 def _conflict(shown: Iterable[tuple[Row, Hashable]], fixed: Sequence[int]) -> bool:
     """Whether two points that agree on the `fixed` coordinates show different values."""
     first: dict[Hashable, Hashable] = {}
@@ -338,8 +344,13 @@ def _varies(seen: Sequence[Hashable], sizes: Sequence[int], k: int) -> bool:
         stride *= size
     length = sizes[k]
     block = stride * length
+    whole = not any(key is _SILENT for key in seen)
     for start in range(0, len(seen), block):
         lines = [seen[start + j * stride : start + (j + 1) * stride] for j in range(length)]
+        if whole:
+            if any(line != lines[0] for line in lines):
+                return True
+            continue
         for line in zip(*lines, strict=True):
             shown = set(line)
             if len(shown) > 2 or len(shown - {_SILENT}) > 1:

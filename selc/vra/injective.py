@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import compress
 from typing import Final
 
 from selc.ir.graph import Node
 from selc.ir.op import Op, TooWide
-from selc.ir.program import Program, Site
-from selc.ir.value import UNDEF, value_key
-from selc.vra.enumerate import MAX_POINTS, points
-from selc.vra.observe import observer, own
+from selc.ir.program import Mark, Program, Site
+from selc.ir.value import UNDEF, Value
+from selc.vra.enumerate import MAX_POINTS
+from selc.vra.observe import own, where_reached
+from selc.vra.sweep import Piece, exact_keys, sweep
 from selc.vra.view import View, of_program
 
 MAX_PINNABLE: Final = 64
@@ -65,42 +68,68 @@ def _enumerated(
     guards = [n if n is not None and not view.masks[n.id] & ~mask else None for n in view.holds]
     admits = [n for n in view.admits if not view.masks[n.id] & ~mask]
     names = view.inputs_of(mask)
-    places = [(k, n) for k, n in enumerate(names) if n in protected]
-    pairs: list[list[dict[object, object] | None]] = [[{} for _ in places] for _ in group]
+    told = [[_Told(n) for n in names if n in protected] for _ in group]
+    if view.size(mask) > budget:
+        return {s.name: _structural(view, s, protected) for s in group}
+    # each mark by itself: where guards are left out, a later mark must not hide an earlier one
+    reached = [(m, [g for g in guards[: m.guards_before] if g]) for s in group for m in s.marks]
+    owner = [own_ for own_, s in zip(told, group, strict=True) for _ in s.marks]
     try:
-        rows = points(view, mask, admits, budget)
-        if rows is None:
-            return {s.name: _structural(view, s, protected) for s in group}
-        # each mark by itself: where guards are left out, a later mark must not hide an earlier one
-        see = observer(view, [[m] for s in group for m in s.marks], (), names, guards)
-        owner = [told for told, s in zip(pairs, group, strict=True) for _ in s.marks]
-        for chunk in rows:
-            for row, shown in zip(chunk, see(chunk), strict=True):
-                for site, value in zip(owner, shown, strict=False):
-                    if value is not UNDEF and any(p is not None for p in site):
-                        _note(site, places, row, value_key(value))
+        for piece in sweep(view, names):
+            kept = piece.holds(admits)
+            for (mark, before), some in zip(reached, owner, strict=True):
+                if any(t.open for t in some):
+                    _note(piece, names, mark, before, kept, some)
+            if not any(t.open for some in told for t in some):
+                break
     except TooWide:
         return {s.name: _structural(view, s, protected) for s in group}
     return {
-        s.name: tuple(
-            n
-            for (_, n), told in zip(places, site, strict=True)
-            if told is not None and len(set(told.values())) > protected[n]
-        )
-        for s, site in zip(group, pairs, strict=True)
+        s.name: tuple(t.name for t in some if t.open and len(t.inputs) > protected[t.name])
+        for s, some in zip(group, told, strict=True)
     }
 
 
+@dataclass(slots=True)
+class _Told:
+    """What the values of a site tell of one input."""
+
+    name: str
+    open: bool = True  # no value was seen with two
+    pairs: set[tuple[Hashable, Value]] = field(default_factory=set)
+    values: set[Hashable] = field(default_factory=set)
+    inputs: set[Value] = field(default_factory=set)
+
+    def add(self, keys: Sequence[Hashable], inputs: Sequence[Value]) -> None:
+        """Note what was seen together."""
+        self.pairs.update(zip(keys, inputs, strict=True))
+        self.values.update(keys)
+        self.inputs.update(inputs)
+        self.open = len(self.pairs) == len(self.values)
+
+
 def _note(
-    site: list[dict[object, object] | None],
-    places: Sequence[tuple[int, str]],
-    row: tuple[object, ...],
-    key: object,
+    piece: Piece,
+    names: Sequence[str],
+    mark: Mark,
+    guards: Sequence[Node],
+    kept: Sequence[bool] | None,
+    told: Sequence[_Told],
 ) -> None:
-    for j, (k, _) in enumerate(places):
-        told = site[j]
-        if told is not None and told.setdefault(key, row[k]) != row[k]:
-            site[j] = None
+    """Note the values of a mark where it is reached."""
+    if mark.path.is_const and mark.path.attr is not True:
+        return
+    (values,) = piece.columns([where_reached(piece.view, mark)])
+    flags = piece.holds([*guards, *([] if mark.path.is_const else [mark.path])])
+    keys = exact_keys(values)
+    here = [v is not UNDEF for v in values]
+    for more in (kept, flags):
+        if more is not None:
+            here = [a and b for a, b in zip(here, more, strict=True)]
+    for t in told:
+        if t.open:
+            inputs = piece.coordinate(names.index(t.name))
+            t.add(list(compress(keys, here)), list(compress(inputs, here)))
 
 
 def _structural(view: View, site: Site, protected: dict[str, int]) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from selc.vra.paramranges import MAX_ENTRIES, ParameterRanges
 from selc.vra.relation import MAX_ROWS, Join, Table, TooMany, factors, merge, projection
 from selc.vra.search import find, probes
 from selc.vra.smt import RLIMIT
+from selc.vra.sweep import Piece, Places, sweep
 from selc.vra.verdict import (
     Counterexample,
     Evidence,
@@ -207,28 +208,42 @@ class _Work:
         names = view.inputs_of(mask)
         admits = [n for n in view.admits if not view.masks[n.id] & ~mask]
         complete = view.size(mask) <= self.max_points
-        rows = grid(view, names) if complete else probes(view, names, self.samples)
-        keep = filter_of(view, admits, names)
         wanted = {n.id: n for r in group for n in r.nodes}
-        columns = {key: k for k, key in enumerate(wanted)}
-        show = compile_nodes(view.graph, list(wanted.values()), names, view.facts)
         for r in group:
             r.seen = faces(view, r.nodes)
         try:
-            for chunk in chunks(rows):
+            if complete:
+                for piece in sweep(view, names):
+                    self.note(group, wanted, piece, admits)
+                return True
+            keep = filter_of(view, admits, names)
+            show = compile_nodes(view.graph, list(wanted.values()), names, view.facts)
+            for chunk in chunks(probes(view, names, self.samples)):
                 kept = keep(chunk)
-                if not kept:
-                    continue
-                shown = list(zip(*itertools.starmap(show, kept), strict=True))
-                for r in group:
-                    assert r.seen is not None
-                    r.seen.add([shown[columns[n.id]] for n in r.nodes], kept)
-                    r.points += len(kept)
+                if kept:
+                    shown = list(zip(*itertools.starmap(show, kept), strict=True))
+                    _note(group, wanted, shown, kept)
         except TooWide:
             for r in group:
                 r.points = 0
-            return False
-        return complete
+        return False
+
+    def note(
+        self,
+        group: Sequence[_Reading],
+        wanted: Mapping[int, Node],
+        piece: Piece,
+        admits: Sequence[Node],
+    ) -> None:
+        """Collect what guards see at the admitted points of a piece of D."""
+        flags = piece.holds(admits)
+        shown = piece.columns(list(wanted.values()))
+        places: Sequence[int] = range(piece.size)
+        if flags is not None:
+            places = list(itertools.compress(places, flags))
+            shown = [list(itertools.compress(c, flags)) for c in shown]
+        if places:
+            _note(group, wanted, shown, Places(piece.row, places))
 
     def decide(self, r: _Reading, complete: bool) -> None:
         """Settle the open assignments of one reading."""
@@ -371,6 +386,19 @@ class _Work:
             {n: inputs[n] for n in order if n in inputs},
             "pinned",
         )
+
+
+def _note(
+    group: Sequence[_Reading],
+    wanted: Mapping[int, Node],
+    shown: Sequence[Sequence[Value]],
+    rows: Sequence[Row],
+) -> None:
+    columns = dict(zip(wanted, shown, strict=True))
+    for r in group:
+        assert r.seen is not None
+        r.seen.add([columns[n.id] for n in r.nodes], rows)
+        r.points += len(rows)
 
 
 def _corners(seen: Sequence[tuple[Row, Row]]) -> list[tuple[Row, Row]]:

@@ -71,7 +71,7 @@ class _Text:
         return name
 
 
-def _where_reached(view: View, mark: Mark) -> Node:
+def where_reached(view: View, mark: Mark) -> Node:
     """The mark's value, computed only on its path."""
     g = view.graph
     return g.fold(Op.SELECT, mark.path, mark.node, g.add(Op.FAIL))
@@ -99,7 +99,7 @@ def observer(
             tests = [
                 t for t in (text.alive(guards, m.guards_before), text.holds(m.path)) if t != "True"
             ]
-            value = text.root(_where_reached(view, m))
+            value = text.root(where_reached(view, m))
             out = f"({value} if {' and '.join(tests)} else {out})" if tests else value
         shown.append(out)
     shown += [text.root(v) for v in values]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
-from selc.ir.value import UNDEF, Value, value_key
+from selc.ir.value import UNDEF, Value
 from selc.vra.enumerate import Row
+from selc.vra.sweep import exact_keys
 
 _CLASHING = frozenset({"bool", "int", "float"})
 
@@ -29,11 +30,11 @@ class Tally:
 
     def key(self, value: Value) -> Hashable:
         """The key under which a value is counted."""
-        return value if self.exact else value_key(value)
+        return value if self.exact else exact_keys((value,))[0]
 
     def add(self, column: Sequence[Value], rows: Sequence[Row]) -> None:
         """Count a column; `rows` are the points, in the same order."""
-        keys: Sequence[Hashable] = column if self.exact else [value_key(v) for v in column]
+        keys: Sequence[Hashable] = column if self.exact else exact_keys(column)
         counted = Counter(keys)
         new = counted.keys() - self.first.keys()
         if new:

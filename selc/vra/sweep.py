@@ -1,0 +1,136 @@
+"""Whole products of domains, looked at column by column and piece by piece."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from array import array
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Final
+
+from selc.ir.columns import Axis, Columns
+from selc.ir.graph import Node
+from selc.ir.op import Op, TooWide
+from selc.ir.value import Value, value_key
+from selc.vra.enumerate import Row, axis
+from selc.vra.view import View
+
+PIECE: Final = 1 << 16
+"""Points of a product that are looked at together."""
+
+_PLAIN: Final = frozenset({bool, str, type(None)})
+
+
+class Piece:
+    """Some consecutive points of the product of the domains of `names`."""
+
+    def __init__(self, view: View, names: Sequence[str], ranges: Sequence[Sequence[Value]]) -> None:
+        leaves = {str(n.attr): n for n in view.graph.nodes if n.op is Op.INPUT}
+        self.view = view
+        self._ranges = ranges
+        axes = [
+            Axis((leaves[name],) if name in leaves else (), [(v,) for v in values])
+            for name, values in zip(names, ranges, strict=True)
+        ]
+        self._work = Columns(view.graph, view.facts, axes)
+        self._whole = (1 << len(axes)) - 1
+        self.size = math.prod(len(r) for r in ranges)
+
+    def row(self, place: int) -> Row:
+        """One of the points."""
+        out: list[Value] = []
+        for values in reversed(self._ranges):
+            place, k = divmod(place, len(values))
+            out.append(values[k])
+        return tuple(reversed(out))
+
+    def coordinate(self, k: int) -> Sequence[Value]:
+        """The values of one input at all points."""
+        inner = math.prod(len(r) for r in self._ranges[k + 1 :])
+        outer = math.prod(len(r) for r in self._ranges[:k])
+        return [v for v in self._ranges[k] for _ in range(inner)] * outer
+
+    def columns(self, nodes: Sequence[Node]) -> list[Sequence[Value]]:
+        """The values of some nodes at all points.
+
+        Raises:
+            TooWide: one of them cannot be computed at some point.
+        """
+        self.view.extend()
+        found = self._work.run(nodes)
+        if any(c.wide for c in found.values()):
+            raise TooWide
+        return [self._work.spread(found[n.id], self._whole) for n in nodes]
+
+    def holds(self, nodes: Sequence[Node]) -> list[bool] | None:
+        """At which points all of some nodes are True; None: at all of them."""
+        if not nodes:
+            return None
+        found = self._work.run(nodes)
+        if any(c.wide for c in found.values()):
+            raise TooWide
+        mask = 0
+        for c in found.values():
+            mask |= c.mask
+        every = [self._work.spread(found[n.id], mask) for n in nodes]
+        flags: Sequence[bool] = [all(v is True for v in row) for row in zip(*every, strict=True)]
+        if all(flags):
+            return None
+        return [f is True for f in self._work.over_all(flags, mask, self._whole)]
+
+
+class Places(Sequence[Row]):
+    """Some points of a piece, made only where they are asked for."""
+
+    def __init__(self, row: Callable[[int], Row], places: Sequence[int]) -> None:
+        self._row = row
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, k: Any) -> Any:
+        return self._row(self._places[k])
+
+
+def sweep(view: View, names: Sequence[str]) -> Iterator[Piece]:
+    """The product of the declared domains, in its order."""
+    domains = [axis(view.graph.inputs[n].domain) for n in names]
+    sizes = [len(d) for d in domains]
+    k = 0
+    while k < len(sizes) and math.prod(sizes[k + 1 :]) > PIECE:
+        k += 1
+    if k == len(sizes):
+        yield Piece(view, names, domains)
+        return
+    step = max(1, PIECE // max(1, math.prod(sizes[k + 1 :])))
+    for outer in itertools.product(*domains[:k]):
+        for start in range(0, sizes[k], step):
+            yield Piece(
+                view,
+                names,
+                [*((v,) for v in outer), domains[k][start : start + step], *domains[k + 1 :]],
+            )
+
+
+def exact_keys(values: Sequence[Value]) -> Sequence[Hashable]:
+    """Keys that are equal exactly for values of equal type and bits; consistent over columns."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return values
+    if kinds == {float}:
+        return list(zip(itertools.repeat("f"), _bits(values), strict=False))
+    if len(kinds) == 1 and kinds <= _PLAIN:
+        table = {v: value_key(v) for v in set(values)}
+        return list(map(table.__getitem__, values))
+    return [_key(v) for v in values]
+
+
+def _key(value: Value) -> Hashable:
+    if type(value) is int:
+        return value
+    return ("f", _bits((value,))[0]) if type(value) is float else value_key(value)
+
+
+def _bits(values: Sequence[Value]) -> list[int]:
+    return array("q", array("d", values).tobytes()).tolist()  # type: ignore[type-var]
