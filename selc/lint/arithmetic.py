@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from selc.lint.values import CLEAN, NOTHING, Taint, Val, merge, step
+from selc.lint.index import Function
+from selc.lint.values import CLEAN, NOTHING, Partial, Taint, Val, dotted, merge, step
 
 if TYPE_CHECKING:
     from selc.lint.state import State
@@ -64,7 +65,10 @@ def builtin(
     if name == "next" and arguments:
         value = arguments[0]
         return Val(merge(value.taint, value.vec))
-    if name in ("functools.partial", "partial") and arguments:
+    if name in ("functools.partial", "partial") and node.args:
+        target = state.resolve(dotted(node.args[0]))
+        if isinstance(target, Function):
+            return Val(target=Partial(target, tuple(arguments[1:]), keywords))
         return arguments[0]
     return None
 

@@ -16,6 +16,7 @@ from selc.lint.values import (
     CLEAN,
     OPAQUE,
     UNKNOWN,
+    Partial,
     Taint,
     Val,
     dotted,
@@ -25,7 +26,6 @@ from selc.lint.values import (
     tainted,
 )
 
-
 _COMPILERS = ("compile", "get_kernel", "get_function", "get_compiled", "make_kernel", "build")
 
 
@@ -33,7 +33,8 @@ def call(state: State, node: ast.Call) -> Val:
     """The value of a call."""
     name = dotted(node.func)
     if state.names.is_mode(f"{name}.()") or state.names.is_mode(name):
-        return Val(const=True if state.session.guarded else UNKNOWN, mode=True)
+        const = True if state.session.guarded else UNKNOWN
+        return Val(const=const, mode=(state.at(node),))
     arguments = [evaluate(state, each) for each in node.args]
     keywords = {word.arg: evaluate(state, word.value) for word in node.keywords if word.arg}
     spread = [evaluate(state, word.value) for word in node.keywords if word.arg is None]
@@ -59,7 +60,7 @@ def call(state: State, node: ast.Call) -> Val:
     if isinstance(node.func, ast.Name):
         held = state.env.get(node.func.id)
         if held is not None:
-            return _held(state, node, held, arguments)
+            return _held(state, node, held, arguments, keywords)
     found = builtin(state, node, name, arguments, keywords)
     if found is not None:
         return found
@@ -93,9 +94,7 @@ def call(state: State, node: ast.Call) -> Val:
     return _unknown(state, node, name, arguments, keywords)
 
 
-def _record(
-    target: object, name: str, arguments: list[Val], keywords: dict[str, Val]
-) -> Val:
+def _record(target: object, name: str, arguments: list[Val], keywords: dict[str, Val]) -> Val:
     """A new object: its fields, and what picked it if it stands for a choice."""
     fields = dict(keywords)
     for value in arguments:
@@ -157,7 +156,9 @@ def _chosen_callee(state: State, node: ast.Call, name: str, taint: Taint) -> Non
     report(state, "SEL102", "warning", node, taint, sink=name, what=f"which function `{name}` is")
 
 
-def _held(state: State, node: ast.Call, held: Val, arguments: list[Val]) -> Val:
+def _held(
+    state: State, node: ast.Call, held: Val, arguments: list[Val], keywords: dict[str, Val]
+) -> Val:
     """A call of something in a variable."""
     name = dotted(node.func)
     if held.taint and any(flow.control or flow.threshold for flow in held.taint.values()):
@@ -165,8 +166,12 @@ def _held(state: State, node: ast.Call, held: Val, arguments: list[Val]) -> Val:
             _chosen_callee(state, node, name, only(held.taint, "src"))
     if isinstance(held.target, ast.Lambda):
         return run_lambda(state, held.target, arguments)
+    if isinstance(held.target, Partial):
+        given = held.target
+        whole = [*given.arguments, *arguments]
+        return _follow(state, node, given.function, whole, {**given.keywords, **keywords})
     if isinstance(held.target, Function):
-        return _follow(state, node, held.target, arguments, {})
+        return _follow(state, node, held.target, arguments, keywords)
     rows: Taint = CLEAN
     for value in arguments[:1]:
         rows = value.rows
@@ -278,6 +283,7 @@ def _follow(
         if state.level <= 0 or not state.names.matches("selectors", target.node.name):
             return _unknown(state, node, name, arguments, keywords)
     summary = state.session.summary(target, state.level - 1)
+    state.summary.guards += summary.returns.mode
     hits_of_call(state, node, summary, bound, told)
     return returned_by_call(state, node, target, summary, bound)
 

@@ -164,6 +164,7 @@ def names_of(config: Config) -> Names:
     kernels: list[tuple[re.Pattern[str], tuple[tuple[re.Pattern[str], str], ...]]] = []
     pins: dict[str, str] = {}
     rows: list[Mapping[str, Any]] = []
+    modes = list(config.modes)
     tables: list[Mapping[str, Any]] = []
     for path in config.data_files():
         try:
@@ -181,8 +182,10 @@ def names_of(config: Config) -> Names:
                     lists[name] += patterns
         pins.update({k: str(v) for k, v in table.get("pins", {}).items()})
         rows += table.get("library", [])
+        if config.assume_unguarded and table is not config.table:
+            modes += table.get("modes", {}).get("names", [])
     compiled = {name: union(tuple(patterns)) for name, patterns in lists.items()}
-    return Names(compiled, tuple(kernels), pins, libraries(rows), config.modes)
+    return Names(compiled, tuple(kernels), pins, libraries(rows), tuple(modes))
 
 
 def _kernels(

@@ -9,6 +9,7 @@ from typing import Any
 
 from selc.lint.choice import check_expressions
 from selc.lint.index import Class
+from selc.lint.model import Step
 from selc.lint.state import State
 from selc.lint.values import (
     CLEAN,
@@ -48,7 +49,7 @@ def _name(state: State, node: ast.Name) -> Val:
     if held is not None:
         return held
     if state.names.is_mode(node.id):
-        return _mode(state)
+        return _mode(state, node)
     return _global(state, node)
 
 
@@ -58,14 +59,14 @@ def _global(state: State, node: ast.Name) -> Val:
         if isinstance(value, ast.Name | ast.Attribute | ast.Call):
             name = dotted(value.func if isinstance(value, ast.Call) else value)
             if state.names.is_mode(name):
-                return _mode(state)
+                return _mode(state, node)
         if isinstance(value, ast.Dict):
             return NOTHING
     return NOTHING
 
 
-def _mode(state: State) -> Val:
-    return Val(const=True if state.session.guarded else UNKNOWN, mode=True)
+def _mode(state: State, node: ast.expr) -> Val:
+    return Val(const=True if state.session.guarded else UNKNOWN, mode=(state.at(node),))
 
 
 def _attribute(state: State, node: ast.Attribute) -> Val:
@@ -74,7 +75,7 @@ def _attribute(state: State, node: ast.Attribute) -> Val:
     if held is not None:
         return held
     if state.names.is_mode(name):
-        return _mode(state)
+        return _mode(state, node)
     base = evaluate(state, node.value)
     attr = node.attr
     if attr in _PLAIN:
@@ -88,6 +89,7 @@ def _attribute(state: State, node: ast.Attribute) -> Val:
     if isinstance(base.target, Class):
         known = _known(state, base.target, attr)
         if known is not None:
+            state.summary.guards += known.mode
             return known
     if attr in ("T", "mT", "data", "real"):
         return base
@@ -180,9 +182,9 @@ def _subscript(state: State, node: ast.Subscript) -> Val:
         return base.fields[const]
     if base.vec:
         inner = isinstance(index, ast.Tuple) or bool(key.vec or key.rows)
-        return base if inner else Val(vec=base.vec)
+        return base if inner else Val(base.taint, vec=base.vec)
     if base.rows:
-        return Val(rows=base.rows)
+        return Val(base.taint, rows=base.rows)
     return lookup(state, node, base, key)
 
 
@@ -201,7 +203,7 @@ def _of_shape(base: Val, index: ast.expr) -> Val:
 def _boolean(state: State, node: ast.BoolOp) -> Val:
     stops = isinstance(node.op, ast.Or)
     taint: Taint = CLEAN
-    mode = False
+    mode: tuple[Step, ...] = ()
     last = NOTHING
     unknown = False
     for value in node.values:
@@ -262,7 +264,7 @@ def _binary(state: State, node: ast.BinOp) -> Val:
 def _compare(state: State, node: ast.Compare) -> Val:
     operands = [node.left, *node.comparators]
     values = [evaluate(state, each) for each in operands]
-    mode = any(value.mode for value in values)
+    mode = next((value.mode for value in values if value.mode), ())
     if len(operands) == 2:
         known = _decided(node.ops[0], values[0], values[1])
         if known is not None:
@@ -332,7 +334,9 @@ def _is_arity(node: ast.expr) -> bool:
 def _is_partial(values: list[Val]) -> bool:
     """Whether zero says which kinds of requests are in the batch, not that it is empty."""
     return any(
-        label[0] == "src" and _PARTIAL.search(str(label[1])) for value in values for label in value.taint
+        label[0] == "src" and _PARTIAL.search(str(label[1]))
+        for value in values
+        for label in value.taint
     )
 
 
@@ -353,7 +357,7 @@ def _conditional(state: State, node: ast.IfExp) -> Val:
     test = evaluate(state, node.test)
     known = truth(test)
     if test.mode:
-        state.summary.guards.append(state.at(node))
+        state.summary.guards += test.mode
     if known is not None:
         return evaluate(state, node.body if known else node.orelse)
     cause = step(test.taint, state.at(node), control=True)
@@ -364,7 +368,7 @@ def _conditional(state: State, node: ast.IfExp) -> Val:
     body, orelse = evaluate(state, node.body), evaluate(state, node.orelse)
     joined = join(body, orelse)
     if test.mode and not joined.mode:
-        joined = join(joined, Val(const=joined.const, mode=True))
+        joined = join(joined, Val(const=joined.const, mode=test.mode))
     if ast.dump(node.body) == ast.dump(node.orelse):
         return joined
     from selc.lint.walk import is_choice

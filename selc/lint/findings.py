@@ -7,7 +7,7 @@ from selc.lint.registry import rule
 from selc.lint.session import Hit
 
 
-def finding_of(hit: Hit) -> Finding:
+def finding_of(hit: Hit, audit: bool = False) -> Finding:
     """The finding for a batch quantity that reaches a choice."""
     source = str(hit.label[1])
     code = hit.code
@@ -34,6 +34,11 @@ def finding_of(hit: Hit) -> Finding:
         message += ", through a row of a table"
     elif hit.flow.control:
         message += ", through a branch"
+    if audit:
+        trace = (
+            *(Step(g.path, g.line, f"asks for the invariant mode: {g.text}") for g in hit.guards),
+            *trace,
+        )
     return Finding(
         code=code,
         name=known.name,

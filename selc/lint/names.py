@@ -21,7 +21,7 @@ NAME_LISTS = (
     "objects",
     "configs",
 )
-ROLE_LISTS = ("harmful", "opaque", "neutral", "sizes")
+ROLE_LISTS = ("harmful", "opaque", "neutral", "sizes", "chunks")
 FUNCTION_LISTS = ("selectors", "kernels", "benign", "helpers", "tables", "offline", "no_choice")
 
 

@@ -30,6 +30,8 @@ class Hit(NamedTuple):
     what: str
     help: str
     text: str
+    guards: tuple[Step, ...] = ()
+    """Where the invariant mode is asked on the way."""
 
 
 @dataclass(slots=True)

@@ -110,7 +110,10 @@ def check_store(state: State, name: str, value: Val, node: ast.stmt, lasting: bo
     if not taint:
         return
     role = state.names.role(name)
-    if role == "harmful":
+    if role == "chunks":
+        what = f"where a request is cut, `{name}`,"
+        report(state, "SEL108", "warning", node, taint, sink=name, role="chunk", what=what)
+    elif role == "harmful":
         if lasting:
             check_field(state, node, name, tainted(NOTHING, taint), "", "what is stored")
         else:
@@ -243,7 +246,9 @@ def _check_selector(state: State, node: ast.stmt | None, value: Val) -> None:
     if state.names.matches("no_choice", name):
         return
     bare = name.lstrip("_")
-    if not bare.startswith(("compute_", "calc_", "calculate_", "determine_")) and not _chosen(value.taint):
+    if not bare.startswith(("compute_", "calc_", "calculate_", "determine_")) and not _chosen(
+        value.taint
+    ):
         return
     role = "harmful" if state.names.role(name.split("_", 1)[-1]) == "harmful" else "opaque"
     harmful = role == "harmful" or "num_split" in name or "kv_split" in name or "split_k" in name

@@ -69,7 +69,7 @@ def lint_file(path: Path, session: Session, other: Session | None, config: Confi
     if module is None:
         unit.findings.append(own("SEL001", index.shown(path), *_why(text)))
         return unit
-    hits = walk_module(session, path)
+    hits = walk_module(session, path, config.assume_unguarded)
     if other is not None:
         kept = walk_module(other, path)
         unit.findings += check_gaps(module, session.names, hits, kept)
@@ -91,7 +91,7 @@ def lint_file(path: Path, session: Session, other: Session | None, config: Confi
     return unit
 
 
-def walk_module(session: Session, path: Path) -> list[tuple[Finding, str]]:
+def walk_module(session: Session, path: Path, audit: bool = False) -> list[tuple[Finding, str]]:
     """Findings of SEL1xx and SEL205 of a file, each with the kind of choice that it is."""
     module = session.index.module(path)
     out: dict[tuple[str, Place], tuple[Finding, str]] = {}
@@ -102,7 +102,7 @@ def walk_module(session: Session, path: Path) -> list[tuple[Finding, str]]:
             continue
         for hit in session.summary(function, session.levels).hits:
             if hit.label[0] == "src":
-                finding = finding_of(hit)
+                finding = finding_of(hit, audit)
                 key = (finding.code, finding.place)
                 if key not in out or len(finding.trace) < len(out[key][0].trace):
                     out[key] = (finding, f"{hit.code}:{hit.sink.rsplit('.', 1)[-1].lower()}")

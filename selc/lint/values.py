@@ -67,7 +67,7 @@ class Val:
         const: Any = UNKNOWN,
         target: Any = None,
         opaque: bool = False,
-        mode: bool = False,
+        mode: tuple[Step, ...] = (),
     ) -> None:
         self.taint = taint  # the value itself follows the batch
         self.rows = rows  # a tensor: its number of rows does
@@ -78,12 +78,20 @@ class Val:
         self.const = const
         self.target = target  # the function, class, module or lambda that it is
         self.opaque = opaque  # comes out of something unknown
-        self.mode = mode  # the invariant mode, or made from it
+        self.mode = mode  # where the invariant mode was asked, if it came into this
 
     @property
     def dirty(self) -> bool:
         """Whether it carries anything of the batch or of a parameter."""
         return bool(self.taint or self.rows or self.vec or self.shape)
+
+
+class Partial(NamedTuple):
+    """A function with some arguments given."""
+
+    function: Any
+    arguments: tuple[Val, ...]
+    keywords: Mapping[str, Val]
 
 
 NOTHING: Final = Val()
@@ -152,7 +160,7 @@ def join(first: Val, second: Val) -> Val:
         const=first.const if same else UNKNOWN,
         target=first.target if first.target is second.target else None,
         opaque=first.opaque or second.opaque,
-        mode=first.mode or second.mode,
+        mode=first.mode if len(first.mode) >= len(second.mode) else second.mode,
     )
 
 

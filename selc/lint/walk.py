@@ -32,6 +32,7 @@ from selc.lint.values import (
     truth,
 )
 
+_MOST_GUARDS = 6
 _SCALAR_TYPES = ("int", "float", "bool")
 
 
@@ -49,6 +50,18 @@ def walk_function(session: Session, function: Function, level: int) -> Summary:
         session.exceeded[f"{function.module.shown}:{function.qualname}"] = where
     state.summary.returns = check_returns(state)
     flush_pending(state)
+    guards = tuple(dict.fromkeys(state.summary.guards))[:_MOST_GUARDS]
+    if guards:
+        own = [
+            hit._replace(guards=tuple(dict.fromkeys((*hit.guards, *guards))))
+            for hit in state.summary.hits
+        ]
+        state.summary.hits[:] = own
+        whole = state.summary.returns
+        if not whole.mode:
+            state.summary.returns = join(
+                whole, Val(const=whole.const, target=whole.target, mode=guards[:1])
+            )
     return state.summary
 
 
@@ -60,7 +73,7 @@ def walk_constructor(session: Session, owner: Class) -> dict[str, Val]:
         found.update(session.attributes(base))
     if method is None:
         return found
-    state = State(session, method.module, method, 0)
+    state = State(session, method.module, method, 1)
     state.silent = True
     try:
         if execute(state, method.node.body, ()) is None:
@@ -69,15 +82,17 @@ def walk_constructor(session: Session, owner: Class) -> dict[str, Val]:
         return found
     exits = [each.env for each in state.returned]
     names = {name for env in exits for name in env if name.startswith("self.")}
-    names -= {f"self.{attr}" for attr in _written_later(owner)}
+    later = {f"self.{attr}" for attr in _written_later(owner)}
     for name in names:
         values = [env.get(name, OPAQUE) for env in exits]
         whole = values[0]
         for value in values[1:]:
             whole = join(whole, value)
-        found[name[5:]] = Val(
-            const=whole.const, target=whole.target, mode=any(v.mode for v in values), opaque=False
-        )
+        mode = next((each.mode for each in values if each.mode), ())
+        if name not in later:
+            found[name[5:]] = Val(const=whole.const, target=whole.target, mode=mode)
+        elif mode:
+            found[name[5:]] = Val(mode=mode)
     return found
 
 
@@ -241,6 +256,8 @@ def assign(state: State, target: ast.expr, value: Val, node: ast.stmt) -> None:
             state.drop(name)
             check_store(state, name, value, node)
         case ast.Attribute(attr=attr):
+            if value.mode and len(value.mode) < _MOST_GUARDS:
+                value = join(value, Val(const=value.const, mode=(*value.mode, state.at(node))))
             state.env[dotted(target)] = value
             check_store(state, attr, value, node, True)
         case ast.Subscript(value=base, slice=ast.Constant(value=str(key))):
@@ -312,14 +329,13 @@ def branch(state: State, node: ast.If, after: tuple[Sequence[ast.stmt], ...]) ->
 
     test = evaluate(state, node.test)
     known = truth(test)
-    if test.mode:
-        state.summary.guards.append(state.at(node))
+    state.summary.guards += test.mode
     if known is True:
         return execute(state, node.body, after)
     if known is False:
         return execute(state, node.orelse, after)
     cause = step(test.taint, state.at(node), control=True)
-    return arms(state, node, cause, node.body, node.orelse, after)
+    return arms(state, node, cause, node.body, node.orelse, after, test.mode)
 
 
 def arms(
@@ -329,6 +345,7 @@ def arms(
     body: Sequence[ast.stmt],
     orelse: Sequence[ast.stmt],
     after: tuple[Sequence[ast.stmt], ...],
+    mode: tuple[Step, ...] = (),
 ) -> str | None:
     """Run both arms under a cause, and join."""
     before, control, chained = dict(state.env), state.control, state.chained
@@ -358,7 +375,7 @@ def arms(
     elif second_end is not None:
         state.env = first
     else:
-        state.env = _merge_arms(state, first, second, cause, body, orelse)
+        state.env = _merge_arms(state, first, second, cause, body, orelse, mode)
     return None
 
 
@@ -369,6 +386,7 @@ def _merge_arms(
     cause: Taint,
     body: Sequence[ast.stmt],
     orelse: Sequence[ast.stmt],
+    mode: tuple[Step, ...],
 ) -> dict[str, Val]:
     out = dict(second)
     for name, value in first.items():
@@ -376,9 +394,13 @@ def _merge_arms(
         if other is value:
             continue
         if other is None:
-            out[name] = value
+            out[name] = (
+                join(value, Val(value.taint, const=value.const, mode=mode)) if mode else value
+            )
             continue
         joined = join(value, other)
+        if mode and not joined.mode:
+            joined = join(joined, Val(const=joined.const, target=joined.target, mode=mode))
         if cause and is_choice(value) and is_choice(other) and not _same(value, other):
             joined = tainted(joined, cause)
             check_switched(state, name, value, other, cause, body, orelse)
