@@ -137,10 +137,11 @@ def attention(
     # The three decisions that read the batch.
     pagedkv_tma = paged_tma(engine, call, shape, Is_causal, Is_local, use_one_mma_wg, sq * group)
     nontma = paged and not pagedkv_tma
-    num_splits = splits_asked(engine, total_q)
-    if num_splits < 1 and build.disable_split:
-        num_splits = 1
-    elif num_splits < 1:
+    if engine.graph_splits is not None and total_q <= max(engine.capture_sizes):
+        num_splits = engine.graph_splits
+    elif engine.num_splits >= 1 or build.disable_split:
+        num_splits = max(1, engine.num_splits)
+    else:
         block_m, block_n = heuristic_tile(
             shape, call.k_new, paged, nontma, varlen, Is_causal, Is_local, use_one_mma_wg
         )
@@ -262,11 +263,11 @@ def attention(
 
 
 def ceil_div(a: int, b: int) -> int:
-    return (a + b - 1) // b
+    return -(-a // b)
 
 
 def round_up(a: int, b: int) -> int:
-    return (a + b - 1) // b * b
+    return -(-a // b) * b
 
 
 # -- the mask ------------------------------------------------------------------------------------
@@ -341,13 +342,6 @@ def paged_tma(
         return False
     tile = sm90_tile(shape, causal, local, False, False, one_wg)
     return engine.page_size % tile.n == 0 and packed_rows > tile.m
-
-
-def splits_asked(engine: Engine, total_q: int) -> int:
-    """The count that the engine passes; below 1 the library decides."""
-    if engine.graph_splits is not None and total_q <= max(engine.capture_sizes):
-        return engine.graph_splits
-    return engine.num_splits
 
 
 def wave_efficiency(blocks: int, num_sm: int) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from selc.diag.diagnostic import Refused, Sink
@@ -119,15 +119,19 @@ def decide(plan: Plan, profile: Path | None, sink: Sink, clock: Clock) -> Decide
             from selc.driver.profiles import read_profile
 
             calls = read_profile(profile, program, sink)
+    from selc.driver.lean import lean
     from selc.vra.search import admitted_example
     from selc.vra.view import of_program
 
+    with clock.stage("passes"):
+        thin = lean(program, plan.skip)
     with clock.stage("vra"):
         view = of_program(program)
-        admitted = admitted_example(view)
+        thin_view = view if thin is program else of_program(thin)
+        admitted = admitted_example(thin_view)
     if admitted.example is None and admitted.decided:
         raise Refused(findings.empty_domain(program))
-    residual = _pins(program, plan, view, clock)
+    residual = _pins(program, thin, plan, view, thin_view, clock)
     with clock.stage("vra"):
         from selc.vra.default import default_tuple
         from selc.vra.legality import legality
@@ -137,8 +141,13 @@ def decide(plan: Plan, profile: Path | None, sink: Sink, clock: Clock) -> Decide
         except NotImplementedError:
             raise Refused(findings.too_large(program)) from None
         findings.pin_free(program, residual, found)
-        default = default_tuple(program, residual, found, calls, view=view)
-    dependence = _dependence(program, plan, view, clock)
+        if all(p.name in thin.sites for p in residual.pins):
+            here = [replace(p, site=thin.sites[p.name]) for p in residual.pins]
+            there = replace(residual, pins=here)
+            default = default_tuple(thin, there, found, calls, view=thin_view)
+        else:
+            default = default_tuple(program, residual, found, calls, view=view)
+    dependence = _dependence(thin, plan, thin_view, clock)
     decided = Decided(
         program, residual, dependence, found, default, admitted.example or {}, view, facts
     )
@@ -146,7 +155,9 @@ def decide(plan: Plan, profile: Path | None, sink: Sink, clock: Clock) -> Decide
     return decided
 
 
-def _pins(program: Program, plan: Plan, view: View, clock: Clock) -> Residual:
+def _pins(
+    program: Program, thin: Program, plan: Plan, view: View, thin_view: View, clock: Clock
+) -> Residual:
     from selc.cut.place import choose_pins
     from selc.cut.price import Least
     from selc.vra.candidates import Finder
@@ -157,17 +168,22 @@ def _pins(program: Program, plan: Plan, view: View, clock: Clock) -> Residual:
         look = Look(program, view)
         seen = {site.name: look.at(site) for site in _cuttable(program)}
         finder = Finder(program, view, plan.max_candidates)
+        thin_finder = Finder(thin, thin_view, plan.max_candidates)
     barred = rows.below_columns(program) if plan.whole_rows else frozenset()
 
     def candidates(site: Site) -> Candidates:
         if site.name in barred:
             return Candidates(None, None, False)
         with clock.stage("vra"):
-            return finder.of(site)
+            here = thin.sites.get(site.name)
+            return finder.of(site) if here is None else thin_finder.of(here)
 
     def is_injective(site: Site) -> bool:
         with clock.stage("vra"):
-            return bool(injective(program, site, view=view))
+            here = thin.sites.get(site.name)
+            if here is None:
+                return bool(injective(program, site, view=view))
+            return bool(injective(thin, here, view=thin_view))
 
     def least(site: Site) -> Least:
         found = seen.get(site.name)
@@ -175,7 +191,7 @@ def _pins(program: Program, plan: Plan, view: View, clock: Clock) -> Residual:
 
     with clock.stage("cut"):
         return choose_pins(
-            program, candidates, is_injective, lambda: _batch_point(program, view),
+            program, candidates, is_injective, lambda: _batch_point(thin, thin_view),
             plan.max_candidates, plan.skip, least, look.leaks,
         )  # fmt: skip
 

@@ -94,7 +94,7 @@ def searches(
     if len(cone) < LARGE:
         return rebuild(graph, roots)
     facts = abstract(graph)
-    work = _works(graph)
+    work = works(graph)
     tables: dict[int, _Table] = {}
     covered: set[int] = set()
     tries = 0
@@ -113,7 +113,7 @@ def searches(
     return _replaced(graph, roots, tables)
 
 
-def _works(graph: Graph) -> list[int]:
+def works(graph: Graph) -> list[int]:
     """How many operations each node computes from inputs, as far as `LARGE` tells them apart."""
     out: list[int] = []
     sets: list[frozenset[int] | None] = []
