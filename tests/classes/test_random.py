@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,9 @@ from selc.ir.read_whole import read_program
 from selc.ir.residual import Pin, Residual
 from selc.ir.value import Value, same, value_key
 from selc.passes.residual import residualize
+from tests.adapters import lower
+from tests.classes.cases import CASES
+from tests.classes.test_classes import write
 from tests.unit.cut.programs import admitted, candidates, programs, request_of
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -144,3 +148,21 @@ def test_classes_read_back(program: Program) -> None:
     assert [(c.name, c.fields, c.members, c.given, c.unnamed) for c in again.classes] == [
         (c.name, c.fields, c.members, c.given, c.unnamed) for c in program.classes
     ]
+
+
+def test_a_field_that_is_pinned_itself_keeps_its_pin(tmp_path: Path) -> None:
+    case = CASES["two classes"]
+    program = lower(f"{tmp_path / 'plan.py'}:moe", write(case, tmp_path))
+    taken = candidates(program)
+    names = ("class.gemm", "moe.bm")
+    pins = {n: Pin(n, program.sites[n], taken(program.sites[n]), parameter=n) for n in names}
+    r = residualize(program, pins)
+    kept = set()
+    for bm, wanted, p in itertools.product((16, 32, 64, 128), ("small", "large"), range(1, 97, 5)):
+        row: dict[str, Value] = {"moe.bm": bm, "class.gemm": wanted}
+        agrees(program, r, row, {"m": p})
+        run = run_program(program, {"m": p}, row)
+        if run.returned:
+            assert run.points["bm"] == bm
+            kept.add((bm, wanted))
+    assert kept == {(16, "small"), (32, "small"), (64, "large"), (128, "large")}
