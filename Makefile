@@ -11,7 +11,7 @@ ARGS ?=
 .PHONY: help setup main test test-fast lint fmt types golden corpus native bench mutants docs ci clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 setup: $(READY) ## create .venv with selc (editable) and the developers' tools
 
@@ -57,6 +57,12 @@ bench: $(READY) ## compile times and call costs on this machine
 FOLDERS ?= build/moe_selector
 mutants: $(READY) ## how many mutants of certificates the checker finds
 	$(PY) scripts/mutants.py $(FOLDERS)
+
+bench-growth: $(READY) ## how compilation grows with the size of a selection
+	$(PY) benchmarks/growth.py
+
+bench-vra: $(READY) ## how legality of 7,168 assignments of the attention plan is decided
+	$(PY) benchmarks/vra.py
 
 docs: $(READY) ## rewrite the generated pages
 	$(PY) scripts/errors_page.py

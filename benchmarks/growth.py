@@ -5,9 +5,9 @@
     benchmarks/growth.py 500 2000    other sizes
 
 The programs are generated: blocks of guarded arithmetic over a few inputs, of the kinds that
-selections are made of (tiles by thresholds, rounded-up quotients, a search over an unrolled loop), with a
-mode that every block reads. Each is compiled in a process of its own, so that its peak memory is its
-own. The exponent is that of size in time, between neighbouring sizes: 1 is linear.
+selections are made of (tiles by thresholds, rounded-up quotients, a search over an unrolled loop),
+with a mode that every block reads. Each is compiled in a process of its own, so that its peak
+memory is its own. The exponent is that of size in time, between neighbouring sizes: 1 is linear.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ inputs:
   longest: {type: int, range: [1, 131072]}
 """
 
-HEAD = '''from selc.lang import Bits, Neutral, Runtime, Unpinnable, record, require, selection
+HEAD = """from selc.lang import Bits, Neutral, Runtime, Unpinnable, record, require, selection
 
 
 @record
@@ -61,9 +61,9 @@ def choose(batch: Batch) -> Launch:
             splits = s
     work = 0
     tile = 16
-'''
+"""
 
-PART = '''    rows_{i} = (m + {a}) // {b}
+PART = """    rows_{i} = (m + {a}) // {b}
     width_{i} = 128 if mode == 2 else 64 if rows_{i} > {c} else 32
     if rows_{i} % {d} == 0 and mode != 1:
         cost_{i} = rows_{i} * width_{i} + {a}
@@ -74,11 +74,11 @@ PART = '''    rows_{i} = (m + {a}) // {b}
     work = max(work, cost_{i} % {f})
     if mode == {g} and splits >= {h}:
         tile = max(tile, width_{i})
-'''
+"""
 
-TAIL = '''    require(tile <= 128, "tiles fit")
+TAIL = """    require(tile <= 128, "tiles fit")
     return Launch(tile=tile, splits=splits, work=work)
-'''
+"""
 
 CODE = """
 import json, resource, sys
@@ -142,7 +142,8 @@ def main() -> int:
                 cell += f" ^{math.log(ratio) / grown:.2f}"
             cells.append(f"{cell:>14}")
         pins = ", ".join(found["pins"])
-        print(f"{found['values']:>8,} " + " ".join(cells) + f" {found['peak']:>9.0f}  {pins}", flush=True)
+        line = f"{found['values']:>8,} {' '.join(cells)} {found['peak']:>9.0f}  {pins}"
+        print(line, flush=True)
         rows.append(found)
     if options.json:
         Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")

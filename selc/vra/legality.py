@@ -28,6 +28,7 @@ from selc.vra.smt import RLIMIT
 from selc.vra.sweep import Piece, Places, sweep
 from selc.vra.verdict import (
     Counterexample,
+    Effort,
     Evidence,
     GuardVerdict,
     Legality,
@@ -74,6 +75,7 @@ def legality(
     samples: int = SAMPLES,
     max_rows: int = MAX_ROWS,
     view: View | None = None,
+    effort: Effort | None = None,
 ) -> Legality:
     """Decide every guard and join the results.
 
@@ -84,11 +86,12 @@ def legality(
         samples: points tried on assignments that nothing else settles; with 0 they stay `unknown`.
         max_rows: above this the relation is given by its factors only.
         view: a prepared view of the residual.
+        effort: counts by what means assignments were settled.
     """
     names = residual.parameters
     view = view or of_residual(residual)
     axes = {n: axis_of(residual, n) for n in names}
-    work = _Work(view, axes, max_points, rlimit, samples)
+    work = _Work(view, axes, max_points, rlimit, samples, effort or Effort())
     readings: dict[int, _Reading] = {}
     for guard in residual.guards:
         for node in guard.readings:
@@ -118,7 +121,9 @@ class _Work:
         max_points: int,
         rlimit: int,
         samples: int,
+        effort: Effort,
     ) -> None:
+        self.effort = effort
         self.view = view
         self.axes = axes
         self.parameters = view.mask_of(axes)
@@ -147,6 +152,7 @@ class _Work:
         for k, fact in enumerate(table or ()):
             if fact.single and fact.values == (True,):
                 out.status[k] = "proved"
+        self.effort.note("ranges", count - len(out.open))
         out.nodes = frontier(view, node, self.parameters)
         return out
 
@@ -251,27 +257,47 @@ class _Work:
         seen = r.seen.shown
         test = reduced(self.view, r.node, self.axes, r.names, r.nodes, [s for s, _ in seen])
         combos = list(itertools.product(*(self.axes[n] for n in r.names)))
-        if complete and len(seen) * len(r.open) <= CHEAP:
-            self.exhaust(r, test, combos, seen)
+
+        def step(means: str, run: Callable[[], None]) -> None:
+            before = len(r.open)
+            run()
+            self.effort.note(means, before - len(r.open))
+
+        def exhausted() -> bool:
+            if not complete or len(seen) * len(r.open) > CHEAP:
+                return False
+            step("enumeration", lambda: self.exhaust(r, test, combos, seen))
+            return True
+
+        if exhausted():
             return
-        self.refute(r, test, combos, _corners(seen))
+        step("corners", lambda: self.refute(r, test, combos, _corners(seen)))
         if not complete:
-            self.through_interface(r, combos)
-        if complete and len(seen) * len(r.open) <= CHEAP:
-            self.exhaust(r, test, combos, seen)
+            step("interface", lambda: self.through_interface(r, combos))
+        if exhausted():
             return
-        self.solve(r)
+        step("solver", lambda: self.solve(r))
         left = len(seen) * len(r.open)
         if complete and left <= DEAR:
-            self.exhaust(r, test, combos, seen)
+            step("enumeration", lambda: self.exhaust(r, test, combos, seen))
         elif complete:
             r.budget = f"{left} evaluations"
         elif self.samples and left <= DEAR:
-            self.refute(r, test, combos, seen)
-            for k in r.open if r.points else ():
-                r.status[k] = "sampled"
+            step("samples", lambda: self.sample(r, test, combos, seen))
         elif not self.samples:
             r.budget = f"{self.rlimit} solver steps per assignment"
+
+    def sample(
+        self,
+        r: _Reading,
+        test: Callable[..., Value],
+        combos: Sequence[Row],
+        seen: Sequence[tuple[Row, Row]],
+    ) -> None:
+        """Try what was seen of D, which is not all of it."""
+        self.refute(r, test, combos, seen)
+        for k in r.open if r.points else ():
+            r.status[k] = "sampled"
 
     def exhaust(
         self,
@@ -337,6 +363,7 @@ class _Work:
         places = list(itertools.product(*(range(len(self.axes[n])) for n in r.names)))
         failures = 0
         for k in r.open:
+            self.effort.solver_calls += 1
             point, decided = self._solver(r.node, k, places[k])
             if decided and point is None:
                 r.status[k] = "proved"

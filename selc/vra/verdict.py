@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from selc.ir.value import Value
@@ -80,6 +80,19 @@ class Factor:
 
     parameters: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
+
+
+@dataclass(slots=True)
+class Effort:
+    """By what means projected assignments were settled, and what was asked of the solver."""
+
+    settled: dict[str, int] = field(default_factory=dict)
+    solver_calls: int = 0
+
+    def note(self, means: str, count: int = 1) -> None:
+        """Count some assignments."""
+        if count:
+            self.settled[means] = self.settled.get(means, 0) + count
 
 
 @dataclass(frozen=True, slots=True)
