@@ -234,4 +234,17 @@ def plan(m):
         ],
         pins=["class.c"],
     ),
+    "a class that only the request moves": case(
+        """\
+def plan(m, r):
+    bm = 16 if r > 2 else 64
+    bn = 64 if m < 32 else 128
+    return {"bm": bm, "bn": bn}
+""",
+        roles={"bm": "bits", "bn": "bits"},
+        inputs={"r": ("request", (1, 4))},
+        scope="request",
+        partitions=gemm({"low": [(16, 64), (16, 128)], "high": [(64, 64), (64, 128)]}),
+        pins=[],
+    ),
 }
