@@ -31,6 +31,14 @@ EXPECTED = (
     Expected("all_reduce", "h100 llama-3.1-70b vllm tp4", {"all_reduce.algorithm": 4}, 1, 4),
     Expected("all_reduce", "h100 qwen3-30b-a3b sglang tp4", {"all_reduce.algorithm": 4}, 3, 4),
     Expected("all_reduce", "b200 llama-3.1-8b sglang tp1", {}, 1, 1),
+    Expected(
+        "all_reduce",
+        "h100 llama-3.1-70b sglang tp4 rank-order-kernels",
+        {"all_reduce.algorithm": 4},
+        4,
+        4,
+    ),
+    Expected("cutlass_fp8", "h100 llama-3.1-70b vllm tp4", {"sm90.band": 5}, 5, 5),
     Expected("gemm", "h100 llama-3.1-70b sglang tp4", {}, 4, 4),
     Expected("gemm", "b200 llama-3.1-8b sglang tp1", {}, 4, 4),
 )
