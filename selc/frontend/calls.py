@@ -13,6 +13,7 @@ from selc.frontend import (
     classes,
     enums,
     expr,
+    folding,
     iteration,
     launches,
     library,
@@ -57,6 +58,9 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:  # noqa: C901  # one case p
         tests, builtin = e.args[0], External(f"builtins.{e.func.id}")
         if isinstance(tests, ast.GeneratorExp) and names.load(cx, st, e.func) == builtin:
             return iteration.quantifier(cx, st, e, tests, e.func.id == "any")
+    filtered = e.func if isinstance(e.func, ast.Name) and folding.filtered(e) else None
+    if filtered and names.load(cx, st, filtered) == External(f"builtins.{filtered.id}"):
+        return folding.fold(cx, st, e)
     if isinstance(e.func, ast.Name) and e.func.id == "next" and e.args:
         found = e.args[0]
         plain = isinstance(found, ast.GeneratorExp) and len(found.generators) == 1

@@ -167,7 +167,7 @@ def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, exis
             return expr.truth(cx, t, expr.lower(cx, t, gen.elt), gen.elt)
 
         def kept(t: State) -> V:
-            return cx.branch(t, _all(cx, t, tests), one, lambda _: idle) if tests else one(t)
+            return cx.branch(t, all_hold(cx, t, tests), one, lambda _: idle) if tests else one(t)
 
         value = cx.branch(s, stop, lambda _: idle, kept)
         assert isinstance(value, Node)
@@ -181,12 +181,12 @@ def quantifier(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp, exis
     return expr._sited(cx, st, e, result)
 
 
-def _all(cx: Lowering, st: State, tests: list[ast.expr]) -> Node:
+def all_hold(cx: Lowering, st: State, tests: list[ast.expr]) -> Node:
     """Whether all tests of a comprehension hold; a later one runs only if those before it do."""
     cond = expr.truth(cx, st, expr.lower(cx, st, tests[0]), tests[0])
     if len(tests) == 1:
         return cond
-    both = cx.branch(st, cond, lambda s: _all(cx, s, tests[1:]), lambda _: cx.false)
+    both = cx.branch(st, cond, lambda s: all_hold(cx, s, tests[1:]), lambda _: cx.false)
     assert isinstance(both, Node)
     return both
 
@@ -211,7 +211,7 @@ def first(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp) -> V:
             return cx.graph.add(Op.FAIL) if default is None else default
         frame.scope, frame.iterations = scope, f"{iterations}[{i}]"
         targets.assign(cx, s, generator.target, items[i])
-        kept = _all(cx, s, generator.ifs) if generator.ifs else cx.true
+        kept = all_hold(cx, s, generator.ifs) if generator.ifs else cx.true
         return cx.branch(s, kept, lambda t: expr.lower(cx, t, gen.elt), lambda t: rest(t, i + 1))
 
     try:

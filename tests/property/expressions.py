@@ -197,6 +197,8 @@ class Expressions:
             lambda: f"min(TILES, key=lambda c: abs(c - {leaf()}))",
             lambda: f"max({part('tuple')}, default={leaf()})",
             lambda: f"next(c for c in TILES if c >= {leaf()})",
+            lambda: f"max((c for c in TILES if c <= {leaf()}), default={leaf()})",
+            lambda: f"min(c for c in (*TILES, {leaf()}) if c >= {leaf()})",
             lambda: f"next((c for c in TILES if c >= {leaf()}), {leaf()})",
             lambda: (
                 f"sorted({self.pick(lambda: 'TILES', lambda: 'ROWS', lambda: part('tuple'), lambda: 'STEPS')})[{self.rng.choice('012')}]"
