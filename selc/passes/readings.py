@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from selc.ir.bitclass import BitClass, is_class, leaves_of, may_lack, places
+from selc.ir.bitclass import leaves_of, places
 from selc.ir.domain import Domain
 from selc.ir.graph import Graph, Node
 from selc.ir.op import Op
 from selc.ir.program import Guard, Program, Site
 from selc.ir.residual import Pin
-from selc.ir.value import Value, value_key
-from selc.passes.depend import batch_mask, masks
-from selc.passes.rebuild import empty_like
+from selc.ir.value import value_key
 
 Copies = dict[int, Node]
 """Node id of G0 -> its copy in one reading."""
@@ -121,153 +119,11 @@ class Readings:
         return self.graph.select(cond, then, other)
 
 
-def read(program: Program, pins: Mapping[str, Pin]) -> Readings:
-    """Prepare the readings: one leaf per pin, one constant or fixed cone per free pin."""
-    return _read(program, pins, empty_like(program.graph))
-
-
-def _read(program: Program, pins: Mapping[str, Pin], graph: Graph) -> Readings:
-    leaves: Copies = {}
-    for name in sorted(pins):
-        pin = pins[name]
-        if pin.at is not None:
-            leaf = _fixed(program, graph, pin.site, pin.at)
-        elif pin.free:
-            leaf = graph.const(pin.constant)
-        else:
-            assert pin.parameter is not None
-            leaf = graph.input(pin.parameter, "pin", domain_of(pin))
-        leaves.update({mark.node.id: leaf for mark in pin.site.marks})
-    out = Readings(program, pins, graph, leaves)
-    classes = [c for c in program.classes if c.name in pins]
-    overwrite_fields(out, {c.name: _chosen(program, pins, c, out) for c in classes})
-    return out
-
-
-def _chosen(
-    program: Program, pins: Mapping[str, Pin], cls: BitClass, into: Readings
-) -> tuple[Node, ...]:
-    """What the fields of a pinned class are overwritten with.
-
-    The program's own choice under all other pins, if it returns one that is in the class, else the
-    first member of the class under which every guard holds.
-    """
-    graph = into.graph
-    leaf = into.leaves[program.point(cls.name).node.id]
-    own = _read(program, {n: p for n, p in pins.items() if n != cls.name}, graph)
-    values = own.pinned([program.point(f).node for f in cls.fields])
-    given = own.pinned([program.point(n).node for n, _ in cls.given])
-    inside = graph.both(own.returns(), is_class(graph, cls, values, given, leaf))
-    fallback = _representative(program, cls, pins[cls.name], leaf, own, values)
-    return tuple([graph.select(inside, v, r) for v, r in zip(values, fallback, strict=True)])
-
-
-def _representative(
-    program: Program, cls: BitClass, pin: Pin, leaf: Node, own: Readings, values: Sequence[Node]
-) -> list[Node]:
-    """The representative of the pinned class for the input; the own choice if there is none."""
-    graph = own.graph
-    lacking = [may_lack(*tree_of(program, f)) for f in cls.fields]
-    known = pin.candidates.values
-    if pin.free and pin.at is None:
-        wanted: tuple[Value, ...] = (pin.constant,)
-    else:
-        wanted = cls.names if known is None else (*known, *pin.offered)
-    out = list(values)
-    for value in wanted:
-        members = [
-            [graph.const(v) for v in member]
-            for member in cls.in_class(value)
-            if not any(v is None and lack for v, lack in zip(member, lacking, strict=True))
-        ]
-        if members:
-            wanted_class = graph.const(value)
-            first = _first_legal(program, cls, own, members, wanted_class)
-            test = graph.fold(Op.EQ, leaf, wanted_class)
-            out = [graph.select(test, a, b) for a, b in zip(first, out, strict=True)]
-    return out
-
-
-def _first_legal(
-    program: Program, cls: BitClass, own: Readings, members: list[list[Node]], wanted: Node
-) -> list[Node]:
-    """The first member that gets through to the points and under which every guard holds."""
-    points = [program.point(f).node for f in cls.fields]
-    others = [program.point(n).node for n, _ in cls.given]
-    graph = own.graph
-    tried: dict[int, tuple[Node, list[Node]]] = {}
-    for member in members:
-        trial = Readings(program, own.pins, graph, dict(own.leaves), dict(own.partly))
-        overwrite_fields(trial, {cls.name: tuple(member)})
-        kept = is_class(graph, cls, trial.pinned(points), trial.pinned(others), wanted)
-        holds = graph.both(trial.returns(), kept)
-        tried.setdefault(holds.id, (holds, member))
-    out = members[0]
-    for holds, member in reversed(tried.values()):
-        out = [graph.select(holds, a, b) for a, b in zip(member, out, strict=True)]
-    return out
-
-
-def overwrite_fields(readings: Readings, chosen: Mapping[str, Sequence[Node]]) -> None:
-    """Overwrite the sites of the fields of some classes, and the fields themselves; pins stay."""
-    program, graph = readings.program, readings.graph
-    pinned = {m.node.id for p in readings.pins.values() for m in p.site.marks}
-    fields = [
-        (cls, f, value)
-        for cls in program.classes
-        if cls.name in chosen
-        for f, value in zip(cls.fields, chosen[cls.name], strict=True)
-    ]
-    for _, f, value in fields:
-        tree, marks = tree_of(program, f)
-        made = graph.negate(graph.fold(Op.IS, value, graph.const(None)))
-        for i in marks - pinned:
-            if may_lack(tree, marks):
-                readings.partly.setdefault(i, []).append((made, value))
-            else:
-                readings.leaves[i] = value
-    ends = {program.point(f).node.id: _final(readings, cls, f, value) for cls, f, value in fields}
-    readings.leaves.update(ends)
-
-
 def tree_of(program: Program, field: str) -> tuple[Node, frozenset[int]]:
     """What a field of a class is chosen from, and the nodes of its sites."""
     point = program.point(field)
     marks = frozenset(m.node.id for s in point.sites for m in program.sites[s].marks)
     return point.node.args[0], places(point.node.args[0], marks)
-
-
-def _final(readings: Readings, cls: BitClass, field: str, value: Node) -> Node:
-    """What the field is then: null where it is not made, its site's value, or `value`."""
-    tree, marks = tree_of(readings.program, field)
-    graph, leaves, old = readings.graph, readings.leaves, readings.program.graph
-    lack = may_lack(tree, marks)
-    ends = leaves_of(tree, marks)
-    unnamed = field in cls.unnamed
-    if not lack and all(leaves.get(n.id) is value or (unnamed and n.id not in marks) for n in ends):
-        return value
-    done: Copies = {}
-
-    def real(node: Node) -> Node:
-        return copy(old, graph, [node], {}, leaves, readings.partly)[0]
-
-    def end(node: Node) -> Node:
-        if node.id in done:
-            return done[node.id]
-        if node.id in marks or (node.op is not Op.SELECT and not unnamed):
-            out = real(node)
-        elif node.op is Op.SELECT:
-            out = graph.select(real(node.args[0]), end(node.args[1]), end(node.args[2]))
-        elif lack:
-            made = graph.negate(graph.fold(Op.IS, value, graph.const(None)))
-            null = node.is_const and node.attr is None
-            out = graph.const(None) if null else graph.select(made, value, real(node))
-        else:
-            out = value
-        done[node.id] = out
-        return out
-
-    return end(tree)
 
 
 def domain_of(pin: Pin) -> Domain:
@@ -327,22 +183,6 @@ def site_value(graph: Graph, site: Site, nodes: Sequence[Node], paths: Sequence[
     value = graph.add(Op.FAIL)
     for node, path in zip(nodes, paths, strict=True):
         value = graph.select(path, node, value)
-    return value
-
-
-def _fixed(program: Program, new: Graph, site: Site, at: Mapping[str, Value]) -> Node:
-    """The unpinned value of a site with the batch held at one point."""
-    over = {
-        node.id: new.const(at[node.attr])
-        for node in program.graph.nodes
-        if node.op is Op.INPUT and isinstance(node.attr, str) and node.attr in at
-    }
-    done: Copies = {}
-    nodes = copy(program.graph, new, [m.node for m in site.marks], done, over)
-    paths = copy(program.graph, new, [m.path for m in site.marks], done, over)
-    value = site_value(new, site, nodes, paths)
-    _, reads = masks(new)
-    assert not reads[value.id] & batch_mask(new, program.scope), site.name
     return value
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from selc.ir.graph import Graph, Node
 from selc.ir.program import Guard, Program
 from selc.ir.residual import Pin, Residual, ResidualGuard
-from selc.passes.readings import Readings, layout, read
+from selc.passes.overwrites import read
+from selc.passes.readings import Readings, layout
 from selc.passes.rebuild import Images, empty_like
 from selc.passes.simplify import simplify
 
