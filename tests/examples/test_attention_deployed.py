@@ -120,3 +120,23 @@ def test_golden_vectors_of_the_graph(kv_heads: int, tmp_path: Any) -> None:
             batch = {"batch_size": 1, "total_q": sq, "max_seqlen_q": sq}
             got = [run_program(program, {**batch, "max_seqlen_k": sk}) for sk in KEYS]
             assert tuple(g.points["num_splits"] for g in got) == want
+
+
+MODELS = ("llama-3.1-70b", "llama-3.1-8b", "phi-3.5-mini", "gemma-7b-it", "qwen3-30b-a3b")
+
+
+@pytest.mark.parametrize("engine", ["vllm", "vllm-batch-invariant", "sglang"])
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_is_lifted_for_every_engine(model: str, engine: str) -> None:
+    from selc.diag.diagnostic import Sink
+    from selc.driver.pipeline import Plan, load
+
+    device, ranks = ("b200", "tp8") if engine == "sglang" else ("h200", "tp2")
+    deployed = Deployed("attention_fa3", (ranks, engine, model, device))
+    _, program = load(Plan(str(deployed.path), deployed.files, ()), Sink())
+    rng = random.Random(model)
+    path = "kv-cache, page 128" if engine == "sglang" else "fork, page 16"
+    for _ in range(8):
+        row = some_batch(rng, path)
+        want, got = run(deployed.facts.facts, row), run_program(program, row)  # type: ignore[arg-type]  # mappings
+        assert same_points(dict(got.points), want), row
