@@ -130,7 +130,7 @@ def gemm(
         sms=device.num_sms,
     )
     padding = knob("gemm_padding", choices=(1, 16, 64, 128), default=1)
-    rows = round_up(num_tokens, padding)
+    rows = max(num_tokens, round_up(num_tokens, padding))
     require(rows <= round_up(engine.max_num_batched_tokens, 128), "the padded rows are allocated")
     layout = hopper(shape, rows) if device.capability // 10 == 9 else blackwell(shape, rows)
     return Launch(
