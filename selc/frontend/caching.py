@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from selc.frontend import bodies, launches
 from selc.frontend.context import Lowering
+from selc.frontend.sites import Instance
 from selc.frontend.state import State
 from selc.frontend.values import Func, Obj, V
 
@@ -22,6 +23,28 @@ class Before:
 def before(st: State, own: int) -> Before:
     """Remember the state ahead of a call; `own` is the scope of the call itself."""
     return Before({k: dict(v) for k, v in st.scopes.items() if k != own}, dict(st.heap))
+
+
+def called(cx: Lowering, func: Func, instance: Instance) -> None:
+    """Note a call of a function that remembers its results."""
+    kept = func.cached or any(
+        ast.unparse(d).endswith("cached_property") for d in getattr(func.node, "decorator_list", ())
+    )
+    if kept:
+        cx.remembered.setdefault(id(func.node), set()).add(instance.key)
+
+
+def repeated(cx: Lowering, instance: Instance | None) -> bool:
+    """Whether a call is, or is made by, one of several calls of a cached function.
+
+    The body of all but the first may not run: what is overwritten in there would not be seen.
+    """
+    several = {key for keys in cx.remembered.values() if len(keys) > 1 for key in keys}
+    while several and instance is not None:
+        if instance.key in several:
+            return True
+        instance = instance.parent
+    return False
 
 
 def settle(

@@ -353,6 +353,7 @@ def inline(
         instance, func.module, layout, cx.new_scope(func.scope, local), func.scope, 0, cls=func.cls
     )
     _bind(cx, st, e, func, frame, args, kwargs)
+    caching.called(cx, func, instance)
     known = caching.before(st, frame.scope) if func.cached else None
     value = bodies.run_function(cx, st, frame, func.node)
     caching.settle(cx, st, e, func, value, known)

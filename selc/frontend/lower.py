@@ -23,6 +23,7 @@ from selc.frontend import (
     bind,
     bitclasses,
     bodies,
+    caching,
     dsl,
     expr,
     launches,
@@ -372,7 +373,7 @@ def _names(cx: Lowering) -> dict[str, str]:
     out: dict[str, str] = {}
     for key, site in cx.sites.items():
         instance = cx.owner[key]
-        if key in cx.spoiled or not site.marks:
+        if key in cx.spoiled or not site.marks or caching.repeated(cx, instance):
             continue
         if site.kind == "expression" and len({m.node.id for m in site.marks}) > 1:
             continue
