@@ -16,7 +16,7 @@ from typing import Final, final
 
 from selc.ir.absval import AbsVal, never_fails
 from selc.ir.graph import Graph, Node
-from selc.ir.op import TABLE, Op, TooWide, evaluate
+from selc.ir.op import FAULTS, MAX_BITS, TABLE, Op, TooWide, evaluate
 from selc.ir.value import UNDEF, Value
 
 Row = tuple[Value, ...]
@@ -178,6 +178,8 @@ class Columns:
         if wide:
             return _careful(node, mask, full)
         values = self._plain(node, full, self.size(mask))
+        if values is None:
+            values = _bulk(node, full)
         return Column(mask, values) if values is not None else _careful(node, mask, full)
 
     def _plain(self, node: Node, full: list[Sequence[Value]], count: int) -> Sequence[Value] | None:
@@ -242,6 +244,28 @@ class _Live:
 
 def _one(places: Sequence[int]) -> Callable[[Sequence[Value]], Sequence[Value]]:
     return lambda values: [values[i] for i in places]
+
+
+def _bulk(node: Node, full: Sequence[Sequence[Value]]) -> list[Value] | None:
+    """Values of an operation that happens not to fail at any point where it is reached."""
+    op = Op(node.attr[0]) if node.op is Op.OK and isinstance(node.attr, tuple) else node.op
+    function = TABLE[op].python
+    if function is None or not full:
+        return None
+    there = [UNDEF not in args for args in zip(*full, strict=True)]
+    some = full if all(there) else [list(itertools.compress(c, there)) for c in full]
+    try:
+        found = list(map(function, *some))
+    except (*FAULTS, TooWide):
+        return None
+    if any(v.bit_length() > MAX_BITS for v in found if type(v) is int):
+        return None
+    if node.op is Op.OK:
+        return [True] * len(there)
+    if some is full:
+        return found
+    rest = iter(found)
+    return [next(rest) if t else UNDEF for t in there]
 
 
 def _careful(node: Node, mask: int, full: Sequence[Sequence[Value]]) -> Column:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Final
 
 from selc.ir.columns import Axis, Columns
 from selc.ir.graph import Node
 from selc.ir.op import Op, TooWide
-from selc.ir.value import Value, value_key
+from selc.ir.value import UNDEF, Value, value_key
 from selc.vra.enumerate import Row, axis
 from selc.vra.view import View
 
 PIECE: Final = 1 << 16
 """Points of a product that are looked at together."""
 
-_PLAIN: Final = frozenset({bool, str, type(None)})
+_SIMPLE: Final = frozenset({int, float, bool, str, type(None), type(UNDEF)})
 
 
 class Piece:
@@ -118,19 +117,20 @@ def exact_keys(values: Sequence[Value]) -> Sequence[Hashable]:
     kinds = set(map(type, values))
     if kinds == {int}:
         return values
-    if kinds == {float}:
-        return list(zip(itertools.repeat("f"), _bits(values), strict=False))
-    if len(kinds) == 1 and kinds <= _PLAIN:
-        table = {v: value_key(v) for v in set(values)}
-        return list(map(table.__getitem__, values))
-    return [_key(v) for v in values]
+    if not kinds <= _SIMPLE or (float in kinds and _has_twins(values)):
+        return [_key(v) for v in values]
+    return [v if t is int else (t, v) for t, v in zip(map(type, values), values, strict=True)]
+
+
+def _has_twins(values: Sequence[Value]) -> bool:
+    """Whether there are floats whose equality does not tell their bits: zeros and NaN."""
+    return not all(v == v and v for v in values if type(v) is float)
 
 
 def _key(value: Value) -> Hashable:
-    if type(value) is int:
+    kind = type(value)
+    if kind is int:
         return value
-    return ("f", _bits((value,))[0]) if type(value) is float else value_key(value)
-
-
-def _bits(values: Sequence[Value]) -> list[int]:
-    return array("q", array("d", values).tobytes()).tolist()  # type: ignore[type-var]
+    if kind in _SIMPLE and (kind is not float or (value == value and value)):
+        return (kind, value)
+    return value_key(value)
