@@ -39,7 +39,7 @@ def check_arms(
     one, other = sorted(first - second), sorted(second - first)
     if one and other:
         what = f"whether {_listed(one)} or {_listed(other)} runs"
-    elif _leaves(body) and not one and other and _gives(body) and any(map(_gives, after)):
+    elif _is_skipped(state, body, one, other, after):
         what = f"whether {_listed(other)} runs"
     else:
         return False
@@ -145,6 +145,19 @@ def _leaves(body: Sequence[ast.stmt]) -> bool:
     if isinstance(last, ast.If):
         return bool(last.orelse) and _leaves(last.body) and _leaves(last.orelse)
     return isinstance(last, ast.Return | ast.Continue | ast.Break)
+
+
+def _is_skipped(
+    state: State,
+    body: Sequence[ast.stmt],
+    one: list[str],
+    other: list[str],
+    after: tuple[Sequence[ast.stmt], ...],
+) -> bool:
+    """Whether a branch returns something before the kernels that all others run."""
+    if one or not _leaves(body) or not _gives(body) or not any(map(_gives, after)):
+        return False
+    return any(state.names.is_kernel(name.partition("(")[0]) for name in other)
 
 
 def _gives(body: Sequence[ast.stmt]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from selc.lint.state import State
 
 _MOST_HITS = 80
+_COMPUTES = re.compile(r"_?(compute|calc|calculate|determine)_|.*_(plan|heuristics?)$")
 
 
 def report(
@@ -222,7 +224,14 @@ def _pickable(value: Val, node: ast.stmt | None) -> bool:
         return False
     inner = node.value if isinstance(node, ast.Return) else None
     if isinstance(
-        inner, ast.Name | ast.Attribute | ast.Constant | ast.Compare | ast.BoolOp | ast.Dict
+        inner,
+        ast.Name
+        | ast.Attribute
+        | ast.Constant
+        | ast.Compare
+        | ast.BoolOp
+        | ast.Dict
+        | ast.Subscript,
     ):
         return True
     return not value.opaque and not isinstance(inner, ast.Call)
@@ -245,13 +254,11 @@ def _check_selector(state: State, node: ast.stmt | None, value: Val) -> None:
         return
     if state.names.matches("no_choice", name):
         return
-    bare = name.lstrip("_")
-    if not bare.startswith(("compute_", "calc_", "calculate_", "determine_")) and not _chosen(
-        value.taint
-    ):
+    splits = any(word in name for word in ("num_split", "kv_split", "split_k", "n_split"))
+    harmful = splits or state.names.role(name.split("_", 1)[-1]) == "harmful"
+    if not harmful and not _COMPUTES.match(name) and not _chosen(value.taint):
         return
-    role = "harmful" if state.names.role(name.split("_", 1)[-1]) == "harmful" else "opaque"
-    harmful = role == "harmful" or "num_split" in name or "kv_split" in name or "split_k" in name
+    role = "harmful" if harmful else "opaque"
     level = "error" if harmful else "warning"
     report(
         state,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from selc.lint.choice import check_arms
@@ -33,7 +34,7 @@ from selc.lint.values import (
 )
 
 _MOST_GUARDS = 6
-_SCALAR_TYPES = ("int", "float", "bool")
+_NUMBER = re.compile(r"(Optional\[)?(torch\.)?(int|float|bool|SymInt)\]?( \| (int|float|None))*")
 
 
 def walk_function(session: Session, function: Function, level: int) -> Summary:
@@ -130,7 +131,7 @@ def parameter(
     name = each.arg
     kind = "" if offline else state.names.kind(name)
     is_tensor = "Tensor" in note or "ndarray" in note
-    is_number = any(word in note for word in _SCALAR_TYPES) and not is_tensor
+    is_number = _NUMBER.fullmatch(note) is not None
     typed = bool(note) and not is_tensor and not is_number
     where = state.at(each, f"parameter {name}")
     if not kind and not offline and state.names.matches("parameters", name):
@@ -148,6 +149,8 @@ def parameter(
         return _named(state, given, name, kind, where)
     if kind == "weight":
         return NOTHING
+    if position == 0 and note in ("torch.Tensor", "Tensor") and not kind and not offline:
+        return _named(state, given, name, "rows", where)
     owner = state.annotated(each.annotation) if typed else None
     if owner is not None:
         return Val(given.taint, rows=given.rows, vec=given.vec, target=owner)
