@@ -53,6 +53,9 @@ native: $(READY) ## only the tests that build C
 bench: $(READY) ## compile times and call costs on this machine
 	$(PY) benchmarks/run.py
 
+ablation: $(READY) ## what each part of the analysis is worth (docs/analysis.md); takes half an hour
+	$(PY) benchmarks/ablation.py
+
 # Selectors for `make mutants`, as in: make mutants FOLDERS="build/moe_selector"
 FOLDERS ?= build/moe_selector
 mutants: $(READY) ## how many mutants of certificates the checker finds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from selc.check.dag import TRUE, Dag
@@ -37,6 +37,7 @@ class Judge:
         self.premises = list(premises)
         self.seeds = list(seeds)
         self.draw = random.Random(1)  # noqa: S311  # a fixed sequence, not a secret
+        self.stated = list(self._stated())
         self.counts = {"computed": 0, "enumerated": 0, "solved": 0, "sampled": 0}
 
     def always(self, claim: int, under: Sequence[int] = ()) -> Verdict:
@@ -73,7 +74,10 @@ class Judge:
         return out
 
     def calls(self, count: int) -> list[dict[str, Any]]:
-        """Calls with ends of domains, the given seeds and random values mixed."""
+        """Calls with ends of domains, the given seeds, small and random values mixed.
+
+        An input that a premise states in terms of others is computed from them.
+        """
         names = sorted(self.dag.domains)
         out = []
         for k in range(count):
@@ -83,12 +87,37 @@ class Judge:
                 domain = self.dag.domains[name]
                 if name in base and self.draw.random() < 0.8:
                     call[name] = base[name]
-                elif self.draw.random() < 0.25:
-                    call[name] = domain[self.draw.choice((0, -1))]
                 else:
-                    call[name] = domain[self.draw.randrange(len(domain))]
+                    call[name] = domain[self._place(len(domain))]
             out.append(call)
+        for name, term in self.stated:
+            domain = self.dag.domains[name]
+            for call, value in zip(out, at(self.dag, term, out), strict=True):
+                if type(value) is int and value in domain:
+                    call[name] = value
         return out
+
+    def _place(self, size: int) -> int:
+        """A position in a domain: an end, a small one, or any."""
+        kind = self.draw.random()
+        if kind < 0.25:
+            return self.draw.choice((0, size - 1))
+        if kind < 0.65:
+            return min(int(size ** self.draw.random()) - 1, size - 1)
+        return self.draw.randrange(size)
+
+    def _stated(self) -> Iterator[tuple[str, int]]:
+        """Premises of the form `input == term`, the term over other inputs."""
+        for premise in self.premises:
+            for n in self.dag.cone(premise):
+                node = self.dag.nodes[n]
+                if node.op != "eq":
+                    continue
+                for leaf, term in (node.args, node.args[::-1]):
+                    name = self.dag.nodes[leaf].attr
+                    if self.dag.nodes[leaf].op == "input" and name not in self.dag.reads(term):
+                        yield name, term
+                        break
 
     def admitted(self, count: int) -> list[dict[str, Any]]:
         """Some calls of the domain."""

@@ -148,6 +148,7 @@ def pins_json(decided: Decided) -> list[dict[str, Any]]:
                 entry["at"] = {k: to_json(v) for k, v in pin.at.items()}
         else:
             entry["evidence"] = evidence_of(decided, pin)
+            entry["exact"] = pin.candidates.exact
         out.append(entry)
     return out
 

@@ -93,6 +93,7 @@ def _pins(answer: Answer, width: int) -> list[str]:
             continue
         legal = [_text(v) for v in p["legal"]]
         candidates = _candidates(p["candidates"])
+        candidates += "" if p["exact"] or isinstance(p["candidates"], dict) else " at most"
         if p["offered"]:
             candidates += f" + {listing([_text(v) for v in p['offered']], LISTED)}"
         same = isinstance(p["candidates"], list) and p["legal"] == p["candidates"] + p["offered"]

@@ -189,10 +189,12 @@ def _pin(pin: Pin) -> Iterator[str]:
 
 def _candidates(candidates: Candidates) -> str:
     if candidates.values is not None:
-        return "{" + ", ".join(format_value(v) for v in candidates.values) + "}"
-    assert candidates.span is not None
-    low, high, step = candidates.span
-    return format_domain(Domain(low, high, step)) + ("" if candidates.exact else " at most")
+        domain = Domain(values=candidates.values)
+    else:
+        assert candidates.span is not None
+        low, high, step = candidates.span
+        domain = Domain(low, high, step)
+    return format_domain(domain) + ("" if candidates.exact else " at most")
 
 
 def _batch(point: Mapping[str, Value]) -> str:

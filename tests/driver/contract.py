@@ -32,7 +32,7 @@ ARTIFACTS = {"dir": str, "module": (str, type(None)), "native": (str, type(None)
              "header": (str, type(None)), "manifest": (str, type(None))}  # fmt: skip
 OPTIONAL: dict[str, dict[str, Any]] = {
     "point": {"decided": bool, "fields": list, "class": str},
-    "pin": {"proof": str, "at": dict},
+    "pin": {"proof": str, "at": dict, "exact": bool},
     "guard": {"unseen": bool, "budget": str, "points": int},
 }
 
