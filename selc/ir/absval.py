@@ -153,9 +153,19 @@ def _integers(
         return 0, None
     if op is Op.BIT_LENGTH and a.is_integral and a.lo is not None and a.hi is not None:
         return 0, max(abs(a.lo), abs(a.hi)).bit_length()
-    return (
-        _bounds(op, args) if kinds & INTEGRAL and all(x.is_integral for x in args) else (None, None)
-    )
+    if not kinds & INTEGRAL:
+        return None, None
+    if all(x.is_integral for x in args):
+        return _bounds(op, args)
+    if not all(x.kinds <= NUMERIC for x in args):
+        return None, None
+    whole = [x for x in args if x.kinds & INTEGRAL]
+    if op in (Op.MIN2, Op.MAX2):  # an integer is one of theirs
+        if any(x.lo is None or x.hi is None for x in whole):
+            return None, None
+        return _least_of([x.lo for x in whole]), _greatest_of([x.hi for x in whole])
+    # an integer is made of integers alone
+    return _bounds(op, args) if op in _CLOSED and len(whole) == len(args) else (None, None)
 
 
 def _real(op: Op, args: Sequence[AbsVal], known: Sequence[Ends]) -> tuple[float, float] | None:
@@ -341,6 +351,7 @@ def _decided(op: Op, below: bool, above: bool, at_most: bool, at_least: bool) ->
     return True if yes else False if no else None
 
 
+_CLOSED: Final = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.POS, Op.ABS, Op.FLOORDIV})
 _FLOATING: Final = frozenset({Op.FLOAT, Op.FLOAT32, Op.TRUEDIV, Op.SQRT, Op.LOG2})
 _ARITHMETIC: Final = frozenset(
     {Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.NEG, Op.POS, Op.ABS}
@@ -429,6 +440,14 @@ def _bounds(  # noqa: C901  # one arm per operation
         shifted = [x << y if op is Op.LSHIFT else x >> y for x, y in corners]
         return min(shifted), max(shifted)
     return None, None
+
+
+def _least_of(xs: Sequence[int | None]) -> int | None:
+    return min(x for x in xs if x is not None)
+
+
+def _greatest_of(xs: Sequence[int | None]) -> int | None:
+    return max(x for x in xs if x is not None)
 
 
 def _neg(x: int | None) -> int | None:
