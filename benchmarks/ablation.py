@@ -99,8 +99,9 @@ def found_row(found: dict[str, Any] | None) -> list[str]:
 
 
 HEAD = [
-    "values G0/G1/R", "moved bits of points", "pins", "with candidates", "assignments", "legal", "ms",
-]  # fmt: skip
+    *("values G0/G1/R", "moved bits of points", "pins", "with candidates"),
+    *("assignments", "legal", "ms"),
+]
 
 
 def markdown(head: list[str], rows: list[list[str]]) -> str:

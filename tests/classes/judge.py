@@ -66,9 +66,9 @@ def rewritten(text: str) -> Source:
                 assert isinstance(name, ast.Constant)
                 if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name):
                     assert isinstance(value.slice, ast.Constant)
-                    record, part = value.value.id, value.slice.value
+                    record, part = value.value.id, str(value.slice.value)
                     choices[str(name.value)] = f"{record}.{part}"
-                    columns.setdefault(record, []).append(str(part))
+                    columns.setdefault(record, []).append(part)
                     continue
                 choices[str(name.value)] = value.id if isinstance(value, ast.Name) else ""
                 if not isinstance(value, ast.Name):
@@ -78,14 +78,15 @@ def rewritten(text: str) -> Source:
                     made.orelse = value
                     statement.value.values[i] = made
         body.append(statement)
-        for name, at in last.items():
+        for variable, at in last.items():
             if at == k:
-                body += ast.parse(f"if {name!r} in __over: {name} = __over[{name!r}]").body
-                hooks.append((len(body), name))
-    for at, name in reversed(hooks):
-        for part in columns.get(name, ()):
-            own = f"{name}.{part}"
-            hook = f"if {own!r} in __over: {name} = {{**{name}, {part!r}: __over[{own!r}]}}"
+                text = f"if {variable!r} in __over: {variable} = __over[{variable!r}]"
+                body += ast.parse(text).body
+                hooks.append((len(body), variable))
+    for at, variable in reversed(hooks):
+        for part in columns.get(variable, ()):
+            own = f"{variable}.{part}"
+            hook = f"if {own!r} in __over: {variable} = {{**{variable}, {part!r}: __over[{own!r}]}}"
             body[at:at] = ast.parse(hook).body
     function.body = body
     function.args.kwonlyargs += [ast.arg("__over"), ast.arg("__returned")]

@@ -142,10 +142,11 @@ def judged(case: Case, tmp_path: Path, native: bool) -> dict[str, Any]:
         values = {**dict(zip([p["name"] for p in paid], row, strict=True)), **free}
         classes = {k: v for k, v in values.items() if k.startswith("class.")}
         pins = {k: v for k, v in values.items() if not k.startswith("class.")}
-        outs = [(c, judge.legal(c, pins, classes)) for c in judge.calls()]
-        if all(out is not None for _, out in outs):
+        tried = [(c, judge.legal(c, pins, classes)) for c in judge.calls()]
+        outs = [(c, out) for c, out in tried if out is not None]
+        if len(outs) == len(tried):
             legal.append(key(row))
-            chosen[key(row)] = outs  # type: ignore[assignment]  # none is None
+            chosen[key(row)] = outs
     assert {key(frozen(r)) for r in answer["legal"]["relation"]} == set(legal)
     assert case.nothing == (not legal)
     assert case.some_illegal == (0 < len(legal) < len(list(itertools.product(*axes))))

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from examples import moe
 from selc.driver.compile import run
 from selc.driver.options import CompileOptions
 from tests.adapters import load
-from tests.examples.test_moe import H200, TABLES, choose, moe
+from tests.examples.test_moe import H200, TABLES, choose
 from tests.sel_case import flatten
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -92,7 +92,7 @@ def agrees(program: Program, r: Residual, row: dict[str, Value], p: dict[str, Va
         return
     both = [g.adaptive or g.pinned for g in r.guards if g.guard.origin != "class"]
     assert all(v is True for v in evaluate(r, both, env)) == (
-        chosen.returned or chosen.guard.origin == "class"
+        chosen.guard is None or chosen.guard.origin == "class"
     ), (row, p)
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from selc.ir.domain import Domain
 from selc.ir.op import Op
+from selc.passes.vertexcut import INFINITE, vertex_cut
 from selc.vra import interface
 from selc.vra.candidates import all_candidates
 from selc.vra.conditions import expanded, literals, narrowed
 from selc.vra.injective import all_injective
-from selc.passes.vertexcut import INFINITE, vertex_cut
 from selc.vra.relation import Join, Table, factors, merge, tables_of
 from selc.vra.search import admitted_example, lattice
 from selc.vra.thresholds import thresholds
