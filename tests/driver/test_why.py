@@ -125,8 +125,12 @@ def test_other_cuts_are_cuts_of_the_same_size(folder: Path) -> None:
     assert others
     assert all(len(c) == len(chosen) and set(c) != set(chosen) for c in others)
     assert len({frozenset(c) for c in others}) == len(others)
-    values: dict[str, list[object]] = {"plan.big": [False, True], "plan.width": [16, 128], "plan.stages": [2, 4],
-              "plan.tiles": [128, 1024]}  # fmt: skip
+    values: dict[str, list[object]] = {
+        "plan.big": [False, True],
+        "plan.width": [16, 128],
+        "plan.stages": [2, 4],
+        "plan.tiles": [128, 1024],
+    }
     plan = function(PINNED)
     named = [c for c in [chosen, *others] if set(c) <= set(values)]
     assert len(named) >= 2
