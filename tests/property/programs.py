@@ -142,8 +142,8 @@ def write(rng: random.Random, size: int) -> Made:
     )
     scope: Scope = {i.name: i.type for i in inputs} | {"k": "int"}
     scope = writer.block(scope, size)
-    if rng.random() < 0.4:
-        writer.relation(scope)
+    if rng.random() < 0.5:
+        scope = writer.relation(scope)
     writer.emit(f"return {writer.result(scope)}")
     head = ["    global calls"] if writer.globals else []
     names = ", ".join([i.name for i in inputs] + ["k"])
@@ -160,6 +160,8 @@ def write(rng: random.Random, size: int) -> Made:
         roles = {
             p: rng.choice(["bits", "bits", "neutral", "aux"]) for p in ("first", "second", "third")
         }
+        if writer.related:
+            roles["first"] = roles["second"] = "bits"
         selection["returns"] = roles
     plain = [i for i in inputs if i.type == "int" and i.kind != "knob"]
     if rng.random() < 0.2 and plain:
@@ -195,7 +197,7 @@ def promised(made: Made, rng: random.Random) -> Made | None:
     failing = [r for r in rows if not call(dict(zip(names, r, strict=True)))]
     if len(failing) == len(rows):
         return None
-    if not failing or rng.random() < (0.5 if "assert" in made.text else 0.05):
+    if not failing or rng.random() < (0.6 if "assert" in made.text else 0.05):
         return made  # perhaps only some values of a pin fail
     said = {type(v) for r in failing for v in r} <= {int, bool, str, type(None)}
     if said and len(failing) <= 4 and not any(i.type == "mode" for i in made.inputs):

@@ -54,6 +54,7 @@ class Writer:
     returns: str = "dict"
     closures: int = 0
     globals: bool = False
+    related: bool = False  # `left` and `right` are what is returned
 
     def emit(self, line: str) -> None:
         """One line."""
@@ -140,13 +141,20 @@ class Writer:
             )
         return scope
 
-    def relation(self, scope: Scope) -> None:
-        """A guard between what was made last: it may hold of every batch and not of every pin."""
-        names = [n for n, t in scope.items() if t == "int" and n not in PARAMETERS][-3:]
-        if len(names) < 2:
-            return
-        a, b = self.rng.sample(names, 2)
-        c, d = self.rng.choice("01234"), self.rng.choice("012")
+    def relation(self, scope: Scope) -> Scope:
+        """Two choices and a guard between them: it may hold of every batch and not of every pin."""
+        a, b = "left", "right"
+        for name in (a, b):
+            x, y = (self.rng.choice(["m", self.x.leaf("int", scope)]) for _ in range(2))
+            forms = [
+                f"{x} // {self.rng.choice('235')} % {self.rng.choice('234')}",
+                f"({x} > {self.rng.choice('268')}) + ({y} > {self.rng.choice('345')})",
+                f"2 if {x} % 4 > {self.rng.choice('12')} else {self.rng.choice(['0', y])}",
+                f"clamp({self.x.of('int', scope, 2)}, high={self.rng.choice('23')})",
+            ]
+            self.emit(f"{name} = {self.rng.choice(forms)}")
+        c, d = self.rng.choice("0012"), self.rng.choice("012")
+        self.related = self.rng.random() < 0.7
         self.emit(
             self.rng.choice(
                 [
@@ -159,6 +167,7 @@ class Writer:
                 ]
             )
         )
+        return {**scope, a: "int", b: "int"}
 
     def odd(self, scope: Scope) -> Scope:
         """Statements that bind little or nothing."""
@@ -390,6 +399,8 @@ class Writer:
     def result(self, scope: Scope) -> str:
         """What is returned; always of one form."""
         a, b, c = (self.choice(scope) for _ in range(3))
+        if self.related and "right" in scope:
+            a, b = "left", "right"
         match self.returns:
             case "dict":
                 return f'{{"first": {a}, "second": {b}, "third": {c}}}'
