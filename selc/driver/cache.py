@@ -3,7 +3,8 @@
 The folder is `$SELC_CACHE_DIR`, else `$XDG_CACHE_HOME/selc`, else `~/.cache/selc`; in it are
 `v1/entries/KEY.json`, `v1/blobs/DIGEST` and `v1/native/KEY`. An entry is a JSON object with a
 digest over itself; it lists every file that the compilation looked at, and answers only while all
-of them are as they were. Files appear by renaming whole ones: no reader sees half of one.
+of them are as they were. A Python file may have changed where the compilation did not look. Files
+appear by renaming whole ones: no reader sees half of one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,8 +25,18 @@ from selc.driver.options import Outcome
 
 VERSION: Final = "v1"
 MAX_ENTRIES: Final = 512
-"""More are dropped, oldest first, when one is written."""
+MAX_BYTES: Final = 1 << 30
+"""More are dropped, longest unused first, when one is written."""
 
+STALE: Final = 3600.0
+"""Seconds after which an unfinished file counts as left behind by a process that was killed."""
+
+UNLOADED: Final = 30 * 86400.0
+"""Seconds for which a folder stays that `selc.load` imported from: its process may still run."""
+
+FIELDS: Final = frozenset(
+    {"exit_code", "answer", "diagnostics", "sources", "files", "reason", "followed", "made"}
+)
 
 PATIENCE: Final = 600.0
 """Seconds that a process waits for another one that compiles the same."""
@@ -41,6 +52,7 @@ class Entry:
     sources: Mapping[str, str]  # every file looked at -> digest, 'exists' or 'absent'
     files: Mapping[str, bytes]  # the emitted folder
     reason: str | None  # why there is no native module
+    followed: Mapping[str, Any] = field(default_factory=dict)  # file -> what was read of it
 
 
 def location() -> Path:
@@ -55,9 +67,12 @@ def location() -> Path:
 def load(key: str) -> Entry | None:
     """The entry of a key, if it is whole and every file it depends on is as it was."""
     top = location() / VERSION
-    data = _read(top / "entries" / f"{key}.json", key)
-    if data is None or not unchanged(data["sources"]):
+    path = top / "entries" / f"{key}.json"
+    data = _read(path, key)
+    if data is None or not unchanged(data["sources"], data["followed"]):
         return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # it was of use
     files: dict[str, bytes] = {}
     for name, blob in data["files"].items():
         content = _blob(top, blob)
@@ -71,13 +86,14 @@ def load(key: str) -> Entry | None:
         sources=data["sources"],
         files=files,
         reason=data["reason"],
+        followed=data["followed"],
     )
 
 
 def state(key: str) -> str | None:
     """The digest of an entry that still answers, without reading the emitted files."""
     data = _read(location() / VERSION / "entries" / f"{key}.json", key)
-    if data is None or not unchanged(data["sources"]):
+    if data is None or not unchanged(data["sources"], data["followed"]):
         return None
     return digest(_canonical(data))
 
@@ -103,8 +119,8 @@ def building(key: str) -> Iterator[None]:
             lock.release()
 
 
-def store(key: str, entry: Entry) -> None:
-    """Keep an entry; a cache that cannot be written is passed over."""
+def store(key: str, entry: Entry) -> str | None:
+    """Keep an entry. A cache that cannot be written is passed over; the reason if so."""
     body = {
         "key": key,
         "made": int(time.time()),
@@ -114,15 +130,18 @@ def store(key: str, entry: Entry) -> None:
         "sources": dict(entry.sources),
         "files": {name: digest(content) for name, content in entry.files.items()},
         "reason": entry.reason,
+        "followed": dict(entry.followed),
     }
     text = json.dumps({**body, "digest": digest(_canonical(body))})
+    kept = False
     with _writing() as top:
-        if top is None:
-            return
-        for content in entry.files.values():
-            _put(top / "blobs" / digest(content), content)
-        _put(top / "entries" / f"{key}.json", text.encode(), replace=True)
-        _trim(top)
+        if top is not None:
+            for content in entry.files.values():
+                _put(top / "blobs" / digest(content), content)
+            _put(top / "entries" / f"{key}.json", text.encode(), replace=True)
+            kept = True
+            _trim(top)
+    return None if kept else f"{location()} cannot be written"
 
 
 def native(key: str, make: Callable[[], bytes | None]) -> bytes | None:
@@ -140,9 +159,21 @@ def native(key: str, make: Callable[[], bytes | None]) -> bytes | None:
     return made
 
 
-def unchanged(sources: Mapping[str, str]) -> bool:
-    """Whether files are as they were: same content, or still there, or still absent."""
-    return all(state_of(path, len(said) // 2) == said for path, said in sources.items())
+def unchanged(sources: Mapping[str, str], followed: Mapping[str, Any]) -> bool:
+    """Whether files are as they were: same content, or still there, or still absent.
+
+    A changed file whose parts that were read are listed may differ in all others.
+    """
+    for path, said in sources.items():
+        if state_of(path, len(said) // 2) == said:
+            continue
+        if path not in followed:
+            return False
+        from selc.frontend.followed import holds
+
+        if not holds(path, followed[path]):
+            return False
+    return True
 
 
 def state_of(path: str, size: int = 32) -> str:
@@ -215,7 +246,9 @@ def _entries() -> Iterator[dict[str, Any]]:
 
 def _paths(kind: str) -> list[Path]:
     folder = location() / VERSION / kind
-    return sorted(p for p in folder.iterdir() if p.is_file()) if folder.is_dir() else []
+    if not folder.is_dir():
+        return []
+    return sorted(p for p in folder.iterdir() if p.name[0] != "." and p.is_file())
 
 
 def _size() -> int:
@@ -230,6 +263,7 @@ def _read(path: Path, key: str) -> dict[str, Any] | None:
         data = json.loads(path.read_bytes())
         body = {k: v for k, v in data.items() if k != "digest"}
         good = data["digest"] == digest(_canonical(body)) and data["key"] == key
+        good = good and body.keys() >= FIELDS
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return body if good else None
@@ -291,16 +325,52 @@ def _is(path: Path, content: bytes) -> bool:
 
 
 def _trim(top: Path) -> None:
-    """Drop the oldest entries beyond the limit, and the blobs that nothing names any more."""
-    entries = sorted(_paths("entries"), key=lambda p: p.stat().st_mtime_ns)
-    if len(entries) <= MAX_ENTRIES:
+    """Drop what was killed halfway, then the longest unused beyond the limits with their blobs."""
+    _drop_unfinished(top)
+    entries = sorted(_paths("entries"), key=_used)
+    bytes_now = _size()
+    if len(entries) <= MAX_ENTRIES and bytes_now <= MAX_BYTES:
         return
-    for path in entries[: len(entries) - MAX_ENTRIES // 2]:
-        path.unlink(missing_ok=True)
-    used: set[str] = set()
-    for path in _paths("entries"):
-        data = _read(path, path.stem)
-        used.update(data["files"].values() if data is not None else ())
-    for path in (top / "blobs").iterdir():
-        if path.name not in used:
+    keep = len(entries) if len(entries) <= MAX_ENTRIES else MAX_ENTRIES // 2
+    while entries:
+        for path in entries[: max(len(entries) - keep, 0)]:
             path.unlink(missing_ok=True)
+        entries = entries[max(len(entries) - keep, 0) :]
+        _drop_unnamed(top)
+        if _size() <= MAX_BYTES or len(entries) <= 1:
+            return
+        keep = len(entries) // 2
+
+
+def _drop_unnamed(top: Path) -> None:
+    """Remove blobs that no entry names, and built modules older than every entry."""
+    named: set[str] = set()
+    entries = _paths("entries")
+    for path in entries:
+        data = _read(path, path.stem)
+        named.update(data["files"].values() if data is not None else ())
+    for path in _paths("blobs"):
+        if path.name not in named:
+            path.unlink(missing_ok=True)
+    oldest = min((_used(p) for p in entries), default=0)
+    for path in _paths("native"):
+        if _used(path) < oldest:
+            path.unlink(missing_ok=True)
+
+
+def _drop_unfinished(top: Path) -> None:
+    limit = (time.time() - STALE) * 1e9
+    for kind in ("entries", "blobs", "native"):
+        for path in (top / kind).glob(".*"):
+            if _used(path) < limit:
+                path.unlink(missing_ok=True)
+    for path in (top / "loaded").glob("*"):
+        if _used(path) < (time.time() - UNLOADED) * 1e9:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _used(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

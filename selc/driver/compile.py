@@ -49,6 +49,7 @@ def deep() -> Iterator[None]:
 
 def _run(options: CompileOptions) -> Outcome:
     clock = Clock()
+    problem = None
     try:
         check_options(options)
         key = key_of(options) if options.use_cache else ""
@@ -61,7 +62,7 @@ def _run(options: CompileOptions) -> Outcome:
                 return _outcome(entry, _install(entry, options), "hit", clock)
             entry, directory = _compile(options, clock)
             if key:
-                cache.store(key, entry)
+                problem = cache.store(key, entry)
     except Refused as refused:
         if not refused.diagnostics:
             raise AssertionError("refused without a reason") from refused
@@ -69,7 +70,7 @@ def _run(options: CompileOptions) -> Outcome:
     except RecursionError:
         message = "the selection is too deep to be analysed: too many choices build on each other"
         return Outcome(2, diagnostics=[Diagnostic("SEL901", message, help=_SPLIT)])
-    return _outcome(entry, directory, "miss", clock)
+    return _outcome(entry, directory, "miss", clock, problem)
 
 
 def check_options(options: CompileOptions) -> None:
@@ -146,6 +147,7 @@ def _written(
         sources=decided.program.sources,
         files={name: (directory / name).read_bytes() for name in written.files},
         reason=written.reason,
+        followed={} if "html" in options.emit else decided.program.followed,  # it shows whole files
     )
     return entry, directory
 
@@ -187,7 +189,9 @@ def _install(entry: cache.Entry, options: CompileOptions) -> Path:
 # --- the answer ---------------------------------------------------------------------------------
 
 
-def _outcome(entry: cache.Entry, directory: Path, state: str, clock: Clock) -> Outcome:
+def _outcome(
+    entry: cache.Entry, directory: Path, state: str, clock: Clock, problem: str | None = None
+) -> Outcome:
     from selc.driver.report import report
 
     answer = {
@@ -197,6 +201,9 @@ def _outcome(entry: cache.Entry, directory: Path, state: str, clock: Clock) -> O
         "timings_ms": clock.milliseconds(),
     }
     text = report(answer, sorted(entry.files), entry.reason)
+    if problem is not None:
+        answer["cache_problem"] = problem
+        text += f"\n         not kept: {problem}; $SELC_CACHE_DIR names another folder"
     return Outcome(entry.exit_code, text, answer, messages.read(entry.diagnostics))
 
 

@@ -168,6 +168,7 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
         settings=cx.settings,
         facts=_read_facts(cx),
         sources={**cx.finder.sources, **cx.sources, **cx.facts.sources},
+        followed=cx.finder.followed(),
         parameters={n: n for n in cx.graph.inputs},
         sequences={k: s for k, s in cx.sequences.items() if s.aggregates},
     )
@@ -238,13 +239,12 @@ def entry(cx: Lowering, target: str) -> tuple[Func, ModuleSource]:
 
 def _decorated(cx: Lowering, module: ModuleSource) -> str:
     found: list[str] = []
-    for segment in module.segments:
-        if segment.kind == "def" and "selection" in segment.text:
-            found += [
-                node.name
-                for node in module.parse(segment)
-                if isinstance(node, ast.FunctionDef) and dsl.decoration(node) is not None
-            ]
+    for segment in module.mentioning("selection"):
+        found += [
+            node.name
+            for node in module.parse(segment)
+            if isinstance(node, ast.FunctionDef) and dsl.decoration(node) is not None
+        ]
     if len(found) == 1:
         return found[0]
     what = (

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.suggest import did_you_mean
@@ -49,8 +50,17 @@ class ModuleFinder:
         return self._by_name[qualified]
 
     def texts(self) -> Iterator[str]:
-        """The texts of the modules that have been read."""
-        return (module.text for module in self._by_file.values())
+        """The texts of the modules that have been read; from now on all of them counts."""
+        for module in self._by_file.values():
+            module.whole = True
+            yield module.text
+
+    def followed(self) -> dict[str, Any]:
+        """What was read of each file, where that is not all of it."""
+        from selc.frontend.followed import trace
+
+        known = ((module.path, trace(module)) for module in self._by_file.values())
+        return {path: said for path, said in known if said is not None}
 
     def split_target(self, target: str) -> tuple[ModuleSource, str | None]:
         """The module and the function that a TARGET names; a missing module is refused (SEL908)."""

@@ -49,6 +49,8 @@ class ModuleSource:
         self.is_package = is_package
         self.digest = hashlib.blake2b(data, digest_size=32).hexdigest()
         self.text = _decode(data, path)
+        self.asked: set[str] = set()  # names whose binding statements were looked for
+        self.whole = False  # whether an answer may depend on all of the text
         self._parsed: dict[int, list[ast.stmt]] = {}
 
     @property
@@ -71,7 +73,21 @@ class ModuleSource:
 
     def segments_binding(self, name: str) -> list[Segment]:
         """The statements that bind `name` (`*`: the star imports), in source order."""
+        self.asked.add(name)
+        return self.binding(name)
+
+    def binding(self, name: str) -> list[Segment]:
+        """The same, without counting as a question of the program's."""
         return list(self._binding.get(name, ()))
+
+    def mentioning(self, word: str) -> list[Segment]:
+        """The definitions of functions in whose text a word occurs."""
+        return [s for s in self.segments if s.kind == "def" and word in s.text]
+
+    @property
+    def parsed(self) -> frozenset[int]:
+        """The first lines of the statements that were parsed."""
+        return frozenset(self._parsed)
 
     def parse(self, segment: Segment) -> list[ast.stmt]:
         """The statements of a segment as `ast` nodes; always the same objects."""

@@ -103,6 +103,7 @@ class Program:
     settings: dict[str, object] = field(default_factory=dict)  # knob -> initial setting, if given
     facts: dict[str, object] = field(default_factory=dict)  # the facts that were read
     sources: dict[str, str] = field(default_factory=dict)  # file -> digest
+    followed: dict[str, object] = field(default_factory=dict)  # file -> what was read of it
     parameters: dict[str, str] = field(default_factory=dict)  # input -> source parameter path
     aux_by_default: list[str] = field(default_factory=list)
     sequences: dict[str, SequenceInput] = field(default_factory=dict)
