@@ -6,16 +6,19 @@ Exact by enumeration where the inputs that matter are few; `large` deals with th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Final
 
+from selc.ir.graph import Node
 from selc.ir.op import TooWide
 from selc.ir.program import Program, Site
 from selc.ir.residual import Candidates
-from selc.ir.value import Value, sort_key
-from selc.vra.enumerate import MAX_POINTS, Row, points
+from selc.ir.value import UNDEF, Value, sort_key
+from selc.vra.enumerate import MAX_POINTS, Row
 from selc.vra.large import Job, Large, spanning
-from selc.vra.observe import needed, observer, prefix
+from selc.vra.observe import needed, observer, prefix, where_reached
 from selc.vra.search import find
+from selc.vra.sweep import Piece, Places, sweep
 from selc.vra.tally import Tally
 from selc.vra.view import View, of_program
 
@@ -103,10 +106,9 @@ class _Work:
         view = self.view
         admits = [n for n in view.admits if view.masks[n.id] & mask or not view.masks[n.id]]
         try:
-            enumerated = points(view, mask, admits, self.budget)
-            if enumerated is None:
+            if view.size(mask) > self.budget:
                 return self.large(mask, jobs)
-            tallies = self.tally(mask, jobs, enumerated)
+            tallies = self.swept(mask, jobs, admits)
         except TooWide:
             return self.large(mask, jobs)
         out = {}
@@ -141,6 +143,41 @@ class _Work:
             for tally, column in zip(tallies, zip(*observe(rows), strict=True), strict=False):
                 tally.add(column, rows)
         return [tallies[c] for c in columns]
+
+    def swept(self, mask: int, jobs: Sequence[Job], admits: Sequence[Node]) -> list[Tally]:
+        """Count what each site takes over all of the product of some inputs."""
+        tallies = [Tally(job.kinds) for job in jobs]
+        for piece in sweep(self.view, self.view.inputs_of(mask)):
+            kept = piece.holds(admits)
+            places: Sequence[int] = range(piece.size)
+            if kept is not None:
+                places = list(compress(places, kept))
+            if not places:
+                continue
+            rows = Places(piece.row, places)
+            for job, tally in zip(jobs, tallies, strict=True):
+                column = self.reached(piece, job)
+                tally.add(column if kept is None else list(compress(column, kept)), rows)
+        return tallies
+
+    def reached(self, piece: Piece, job: Job) -> list[Value]:
+        """The value of the site's last mark that is reached, at every point."""
+        near = {n.id for n in job.near}
+        out: list[Value] = [UNDEF] * piece.size
+        for mark in job.marks:
+            before = self.view.holds[: mark.guards_before]
+            tests = [n for n in before if n is not None and n.id in near]
+            if mark.path.is_const and mark.path.attr is not True:
+                continue
+            if not mark.path.is_const:
+                tests.append(mark.path)
+            (values,) = piece.columns([where_reached(self.view, mark)])
+            flags = piece.holds(tests)
+            if flags is None:
+                out = list(values)
+            else:
+                out = [v if f else old for v, f, old in zip(values, flags, out, strict=True)]
+        return out
 
     def complete(self, mask: int, job: Job) -> tuple[Mapping[str, Value] | None, bool]:
         """Values for all other inputs, under which the far guards hold."""

@@ -118,7 +118,9 @@ def exact_keys(values: Sequence[Value]) -> Sequence[Hashable]:
     if kinds == {int}:
         return values
     if not kinds <= _SIMPLE or (float in kinds and _has_twins(values)):
-        return [_key(v) for v in values]
+        places = list(map(id, values))  # equal objects are often the same one
+        known = {k: _key(v) for k, v in dict(zip(places, values, strict=True)).items()}
+        return [known[k] for k in places]
     return [v if t is int else (t, v) for t, v in zip(map(type, values), values, strict=True)]
 
 
