@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,9 @@ from selc.cli.output import format_option, write
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.rules import Rule, all_rules, find_rule
 from selc.diag.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from selc.lint.registry import LintRule
 
 _WIDTH = 88
 
@@ -67,22 +71,31 @@ def explain(
         ctx.exit(write(run(Plan(code, facts, roots), value), output_format))
     if facts or roots:
         raise click.UsageError("--facts and --root say how to read a TARGET: give --value, too")
+    from selc.lint import registry
+
+    rules: list[Rule | registry.LintRule] = [*registry.all_rules(), *all_rules()]
     if code is None:
-        for rule in all_rules():
-            click.echo(f"{rule.code}  {rule.name:<24} {rule.title}")
+        for rule in rules:
+            click.echo(f"{rule.code}  {rule.name:<26} {rule.title}")
         return
-    found = find_rule(code)
+    found = find_rule(code) or registry.find_rule(code)
     if found is None:
-        known = [name for rule in all_rules() for name in (rule.code, rule.name)]
+        known = [name for rule in rules for name in (rule.code, rule.name)]
         hint = did_you_mean(code.strip(), known) or "`selc explain` lists them all"
         raise Refused(Diagnostic("SEL909", f"there is no code or rule `{code}`", help=hint))
     click.echo(explanation(found))
 
 
-def explanation(rule: Rule) -> str:
+def explanation(rule: Rule | LintRule) -> str:
     """One rule as text for a terminal."""
     parts = [f"{rule.code} ({rule.name}): {rule.title}"]
     for heading, text in rule.sections:
-        body = text.rstrip() if heading == "Example" else textwrap.fill(text, _WIDTH - 4)
+        if not text:
+            continue
+        body = (
+            text.rstrip()
+            if heading in ("Example", "Use instead")
+            else textwrap.fill(text, _WIDTH - 4)
+        )
         parts.append(f"{heading}\n{textwrap.indent(body, '    ')}")
     return "\n\n".join(parts)

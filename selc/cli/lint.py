@@ -41,8 +41,9 @@ _FORMATS = ("full", "concise", "json", "sarif", "github")
 @click.option(
     "--config",
     "config_file",
+    metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="A folder to look for the configuration in.",
+    help="Where to look for the configuration.",
 )
 @click.option(
     "--jobs", type=click.IntRange(min=0), default=0, help="Processes (default: by cores)."

@@ -228,6 +228,8 @@ def _check_library(
     if entry is None or state.silent:
         return
     if entry.argument:
+        if any(word.arg == entry.argument and _is_pin(state, word.value) for word in node.keywords):
+            return
         given = keywords.get(entry.argument)
         for each in spread:
             given = given or (each.fields or {}).get(entry.argument)
@@ -258,6 +260,11 @@ def _check_library(
         what=f"`{name}` follows the batch inside: {entry.follows}",
         help=entry.pin,
     )
+
+
+def _is_pin(state: State, node: ast.expr) -> bool:
+    """Whether an argument is an attribute that is a pin itself: it is judged where it is set."""
+    return isinstance(node, ast.Attribute) and node.attr in state.names.pins
 
 
 def _follow(

@@ -180,6 +180,8 @@ def _subscript(state: State, node: ast.Subscript) -> Val:
         return base.items[const]
     if base.fields is not None and isinstance(const, str) and const in base.fields:
         return base.fields[const]
+    if key.taint and (base.taint or not (base.vec or base.rows)):
+        return lookup(state, node, base, key)
     if base.vec:
         inner = isinstance(index, ast.Tuple) or bool(key.vec or key.rows)
         return base if inner else Val(base.taint, vec=base.vec)

@@ -127,7 +127,7 @@ def _sequence(
         for target, inner in _constants([node]):
             first = pinned.get(target)
             value = getattr(inner, "value", None)
-            if first is not None and value is not None and not _reads(value, target, names):
+            if first is not None and value is not None and not _keeps(first, value, target, names):
                 message = (
                     f"`{target}` is pinned under the invariant mode at line {first.lineno} and "
                     "overwritten here without asking for it"
@@ -136,7 +136,11 @@ def _sequence(
                 del pinned[target]
 
 
-def _reads(value: ast.expr, target: str, names: Names) -> bool:
+def _keeps(first: ast.stmt, value: ast.expr, target: str, names: Names) -> bool:
+    """Whether a later value respects the pin: it reads it, equals it, or asks for the mode."""
+    pinned = getattr(first, "value", None)
+    if isinstance(pinned, ast.Constant) and ast.dump(pinned) == ast.dump(value):
+        return True
     return any(
         isinstance(each, ast.expr) and dotted(each) == target for each in ast.walk(value)
     ) or asks(names, value)

@@ -11,6 +11,21 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+_WORDS = frozenset(
+    [
+        "Tensor",
+        "autotune",
+        "heuristics",
+        "lru_cache",
+        "cache",
+        "do_bench",
+        "do_bench_cudagraph",
+        "elapsed_time",
+        "perf_counter",
+        "perf_counter_ns",
+        "amax",
+    ]
+)
 NAME_LISTS = (
     "scalars",
     "parameters",
@@ -120,6 +135,20 @@ class Names:
             self.memo[key] = found[0] if found else None
         entry: Library | None = self.memo[key]
         return entry
+
+    def is_word(self, word: str) -> bool:
+        """Whether a word alone can bring anything of the batch, or of a rule, into a file."""
+        key = ("word", word)
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = (
+                word in _WORDS
+                or word in self.pins
+                or any(word == mode.rsplit(".", 1)[-1] for mode in self.modes)
+                or self.kind(word) in ("scalar", "vector", "rows")
+                or any(self.lists[kind].fullmatch(word) for kind in ("parameters", "objects"))
+            )
+        return bool(found)
 
     def is_mode(self, name: str) -> bool:
         """Whether a dotted name (a call ends in `.()`) is the invariant mode."""

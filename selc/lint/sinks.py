@@ -13,6 +13,7 @@ from selc.lint.values import NOTHING, UNKNOWN, Label, Taint, Val, join, merge, o
 if TYPE_CHECKING:
     from selc.lint.state import State
 
+TIMED: Label = ("src", "measured time")
 _MOST_HITS = 80
 _COMPUTES = re.compile(r"_?(compute|calc|calculate|determine)_|.*_(plan|heuristics?)$")
 
@@ -30,7 +31,9 @@ def report(
     help: str = "",
 ) -> None:
     """Record that labels reach a choice; one hit for the batch, one for each parameter."""
-    if state.silent or state.offline or not taint:
+    if state.offline:
+        taint = {label: flow for label, flow in taint.items() if label == TIMED}
+    if state.silent or not taint:
         return
     hits = state.summary.hits
     where = place(state.module.shown, node)
@@ -272,11 +275,17 @@ def _check_selector(state: State, node: ast.stmt | None, value: Val) -> None:
     )
 
 
+def _still(state: State, name: str) -> bool:
+    """Whether a variable holds anything of the batch or of a parameter at some way out."""
+    ends = [state.env, *(way.env for way in state.returned)]
+    return any(name in env and bool(env[name].taint) for env in ends)
+
+
 def flush_pending(state: State) -> None:
     """Variables named like harmful fields that no other report spoke of."""
     reported = {hit.sink.rsplit(".", 1)[-1] for hit in state.summary.hits}
     for name, (node, taint) in list(state.pending.items()):
-        if name not in reported:
+        if name not in reported and _still(state, name):
             what = f"`{name}`"
             pin = state.names.pins.get(name, "")
             help_ = f"pin `{name}` to {pin}" if pin else ""

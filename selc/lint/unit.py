@@ -1,8 +1,9 @@
 """One file: its findings and notices, what they depend on, and the pre-filter before all that.
 
-The pre-filter asks whether a file's text holds any word that a source, a rule or a suppression needs.
-It misses nothing: a value counts as the batch's only by a name in the file that is linted, by a shape
-that is read there, or by a call that is written there.
+The pre-filter asks whether any word of a file's text is one that a source, a rule or a description of
+a library needs. It misses nothing: a value counts as the batch's only by a name or an annotation in
+the linted file, and what a call brings back from another file is named there or depends on arguments
+that are named here.
 """
 
 from __future__ import annotations
@@ -23,11 +24,7 @@ from selc.lint.registry import rule
 from selc.lint.session import Session
 from selc.lint.state import State
 
-_WORDS = re.compile(
-    r"token|seq|batch|req|bs\b|M\b|\bm\b|len|bytes|size|shape|numel|rows|prefill|decode|extend|states|"
-    r"autotune|heuristics|do_bench|elapsed_time|perf_counter|num_|max_|cache|split|selc:|range|lora|nnz|"
-    r"\bx\b|\bq\b|input|quer|logits|inp\b|hidden|amax"
-)
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(slots=True)
@@ -42,9 +39,11 @@ class Unit:
         return {"findings": [_dump(finding) for finding in self.findings]}
 
 
-def may_matter(text: str) -> bool:
+def may_matter(text: str, names: Names) -> bool:
     """The pre-filter: whether a file can have findings at all."""
-    return _WORDS.search(text) is not None
+    if any(names.is_word(word) for word in set(_WORD.findall(text))):
+        return True
+    return any(entry.call.search(text) for entry in names.libraries)
 
 
 def lint_file(path: Path, session: Session, other: Session | None, config: Config) -> Unit:
@@ -63,11 +62,12 @@ def lint_file(path: Path, session: Session, other: Session | None, config: Confi
             own("SEL001", index.shown(path), 1, f"cannot read this file: {error.strerror}")
         )
         return unit
-    if not may_matter(text):
-        return unit
+    matters = may_matter(text, session.names)
     module = index.module(path, text)
     if module is None:
         unit.findings.append(own("SEL001", index.shown(path), *_why(text)))
+        return unit
+    if not matters:
         return unit
     hits = walk_module(session, path, config.assume_unguarded)
     if other is not None:
