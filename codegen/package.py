@@ -25,11 +25,19 @@ from selc.codegen.native import module_key, native_text
 from selc.codegen.py import Constants, PythonBody
 from selc.codegen.routine import pinned, unpinned
 from selc.codegen.spec import Artifacts, SelectorSpec
+from selc.codegen.stub import package_stub, stub_text
 from selc.codegen.target import check_target, install, replace, unwritable
 from selc.codegen.tree import shape_of
 from selc.diag.diagnostic import Diagnostic, Severity, Sink
 
-RUNTIME: Final = ("_files.py", "_record.py", "_runtime.py", "_surface.py", "_tuples.py")
+RUNTIME: Final = (
+    "_constants.py",
+    "_files.py",
+    "_record.py",
+    "_runtime.py",
+    "_surface.py",
+    "_tuples.py",
+)
 
 
 def emit(
@@ -159,9 +167,12 @@ def _write_python(
     if header is not None and c_text is not None:
         indexed = tuple(s.encoding == "index" for s in header.parameters)
         tables = NativeTables(module_key(c_text), header.constants, indexed)
+    shape = shape_of(paths)
     texts = {
         "__init__.py": init_module(spec, digest),
-        "_python.py": python_module(spec, bodies, shape_of(paths), digest, tables),
+        "__init__.pyi": package_stub(spec, digest),
+        "selector.pyi": stub_text(spec, bodies, shape, digest),
+        "_python.py": python_module(spec, bodies, shape, digest, tables),
         "_unpinned.py": unpinned_module(spec, bodies[1], digest),
         "_relation.py": relation_module(spec, digest),
         "py.typed": "",

@@ -50,6 +50,8 @@ class Surface:
     ) -> None:
         self._python = python
         self._tuples = python.TUPLES
+        if len(python.INDEXED) == len(self._tuples.names):
+            self._tuples.fields = functools.partial(_struct, python.INDEXED)
         renamed = {name: ident for name, ident, _ in python.ARGUMENTS if name != ident}
         self._bind = _accepting(renamed, bind)
         select.__name__ = select.__qualname__ = bind.__qualname__ = "select"
@@ -91,7 +93,10 @@ class Surface:
         return result
 
     def commit(self, path: Any, assignment: Mapping[str, object] | None = None) -> None:
-        """Write the tuple in force, or another legal one, to a tuple file."""
+        """Write the tuple in force, or another legal one, to a tuple file.
+
+        A path that ends in `.py` or `.h` gives constants for production instead.
+        """
         self._tuples.commit(os.fspath(path), assignment)
 
     def load(self, path: Any) -> dict[str, object]:
@@ -160,8 +165,13 @@ class Surface:
 
 def _install(native: Any, indexed: tuple[bool, ...], commitment: Any) -> None:
     """Hand a tuple to the native module: list positions where it wants those, else the values."""
+    native.install(commitment, _struct(indexed, commitment))
+
+
+def _struct(indexed: tuple[bool, ...], commitment: Any) -> tuple[Any, ...]:
+    """What the members of the C struct of pins hold."""
     pairs = zip(indexed, commitment.indices, commitment.values, strict=True)
-    native.install(commitment, tuple(i if by_index else v for by_index, i, v in pairs))
+    return tuple(i if by_index else v for by_index, i, v in pairs)
 
 
 def _accepting(renamed: Mapping[str, str], function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,7 +10,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ._files import family_entry, write_family
+from ._constants import header_text, python_text
+from ._files import family_entry, write_family, write_text
 from ._runtime import Choices, Refusal, SelectionError, shown
 
 
@@ -100,7 +101,7 @@ class Relation:
 class Tuples:
     """The parameters of one selector, their legal values, and the tuple in force.
 
-    `guards` are texts with places; `on_change` is told of every new tuple in the same step.
+    `guards` are texts with places; `fields` says what the C struct of pins holds for a tuple.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class Tuples:
         self._load = relation
         self._relation: Relation | None = None
         self._lock = threading.Lock()
+        self.fields: Callable[[Commitment], Sequence[object]] | None = None
         self._watchers: list[Callable[[Commitment], None]] = []
         self.current: Commitment | None = self._commitment(default) if default is not None else None
 
@@ -174,7 +176,9 @@ class Tuples:
         }
 
     def commit(self, path: str, assignment: Mapping[str, object] | None = None) -> None:
-        """Write the tuple in force, or another legal one, to a tuple file (YAML, `.json` for JSON).
+        """Write the tuple in force, or another legal one, in the form that the path asks for.
+
+        A tuple file (YAML, `.json` for JSON), or constants (`.py` a module, `.h` a header).
 
         Raises:
             SelectionError: The assignment is not legal, or there is none.
@@ -193,7 +197,13 @@ class Tuples:
         view = self.view(commitment)
         pins = {n: v for n, v in view.items() if n not in self.knobs}
         knobs = {n: v for n, v in view.items() if n in self.knobs}
-        write_family(path, self.family, self.hash, pins, knobs)
+        if path.endswith(".py"):
+            write_text(path, python_text(self.family, self.hash, pins, knobs))
+        elif path.endswith(".h"):
+            fields = None if self.fields is None else self.fields(commitment)
+            write_text(path, header_text(self.family, self.hash, view, fields))
+        else:
+            write_family(path, self.family, self.hash, pins, knobs)
 
     def load(self, path: str) -> dict[str, object]:
         """Put the tuple of a tuple file in force.
