@@ -7,11 +7,12 @@ word: `round(x, ndigits=1)`, `pow(a, b, c)`, `text.split("-", maxsplit=1)`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from selc.frontend.context import Lowering, snippet
+from selc.frontend.values import Tup
 
 _MANY: Final = 1 << 30
 
@@ -114,11 +115,22 @@ TEXT: Final = Takes(0, _MANY)
 
 
 def check(
-    cx: Lowering, e: ast.Call, takes: Takes | None, args: Sized, kwargs: Mapping[str, object]
+    cx: Lowering,
+    e: ast.Call,
+    takes: Takes | None,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
 ) -> None:
     """Refuse a call that gives what the model would not look at."""
     if takes is None:
         return
+    if takes is FUNCTIONS["len"] and any(isinstance(a, Tup) and a in cx.iterators for a in args):
+        cx.refuse(
+            e,
+            "SEL901",
+            f"`{snippet(e)}` of an iterator, which has no length",
+            help="use `tuple(...)`",
+        )
     if takes.named is not None:
         for name in kwargs:
             if name not in takes.named:

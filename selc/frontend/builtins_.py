@@ -58,7 +58,8 @@ def call(
         )
     rule = _FUNCTIONS.get(name)
     if rule is not None:
-        return rule(cx, st, e, args, kwargs)
+        value = rule(cx, st, e, args, kwargs)
+        return iteration.once(cx, value) if name in iteration.ITERATORS else value
     if name == "super":
         return classes.call(cx, st, e)
     import builtins as py

@@ -115,6 +115,9 @@ class Lowering:
         self.owner: dict[str, Instance] = {}
         self.bases_of: dict[str, str] = {}  # key -> name without instance suffix
         self.instances: dict[str, Instance] = {}
+        self.iterators: dict[
+            object, bool
+        ] = {}  # what is used up by one use; whether a name has been read
         self.remembered: dict[int, set[str]] = {}  # cached functions -> keys of their calls
         self.plans: dict[int, Plan] = {}
         self.keep: list[object] = []  # keeps syntax nodes alive: plans are keyed by id

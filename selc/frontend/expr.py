@@ -265,7 +265,7 @@ def _constant(cx: Lowering, st: State, e: ast.Constant) -> V:
 
 def _name(cx: Lowering, st: State, e: ast.Name) -> V:
     value = names.load(cx, st, e)
-    return _bound(cx, st, value, e)
+    return iteration.read(cx, e, _bound(cx, st, value, e))
 
 
 def _bound(cx: Lowering, st: State, value: V, e: ast.Name) -> V:

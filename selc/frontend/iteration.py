@@ -25,6 +25,31 @@ from selc.ir.op import Op
 MAX_ITEMS = 20_000
 
 
+ITERATORS = frozenset({"enumerate", "iter", "map", "reversed", "zip"})
+"""Functions whose results can be gone through once, as generators can."""
+
+
+def once(cx: Lowering, value: V) -> V:
+    """Note that a value is used up by its first use."""
+    if isinstance(value, Tup):
+        cx.iterators[value] = False
+    return value
+
+
+def read(cx: Lowering, e: ast.Name, value: V) -> V:
+    """A variable is read; one that holds an iterator is followed through a single reading."""
+    if isinstance(value, Tup) and value in cx.iterators:
+        if cx.iterators[value]:
+            cx.refuse(
+                e,
+                "SEL901",
+                f"`{e.id}` is an iterator, which its first use uses up, and it is read again",
+                help=f"keep its elements: `{e.id} = tuple(...)`",
+            )
+        cx.iterators[value] = True
+    return value
+
+
 def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
     """The elements of a static collection, in order."""
     if isinstance(value, Tup):
@@ -103,7 +128,7 @@ def comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
         return cx.heap.new(st, DictObj(entries))
     items = tuple(k for k, _ in out)
     if isinstance(e, ast.GeneratorExp):
-        return Tup(items)
+        return once(cx, Tup(items))
     return cx.heap.new(st, ListObj(items, kind="set" if isinstance(e, ast.SetComp) else "list"))
 
 

@@ -107,3 +107,24 @@ def test_what_is_not_there_is_a_value_error(tmp_path: Path, body: str) -> None:
     write(tmp_path, {"mod.py": source})
     program = lift(tmp_path, "pkg.mod:choose", FACTS)
     assert agree(tmp_path, program, "pkg.mod:choose", GIVEN) == 60
+
+
+@pytest.mark.parametrize(
+    ("body", "lifted"),
+    [
+        ("g = (c * m for c in (1, 2))\n    return sum(g) + sum(g)", False),
+        ("g = map(abs, shape)\n    return sum(g) + max(g)", False),
+        ("g = zip(shape, shape)\n    return len(g)", False),
+        ("g = tuple(c * m for c in (1, 2))\n    return sum(g) + sum(g)", True),
+        ("g = (c * m for c in (1, 2))\n    return sum(g)", True),
+        ("a, b = map(abs, (m, 3))\n    return a + b", True),
+        ("return reversed(shape)[0] if m > 2 else 0", True),
+    ],
+)
+def test_iterators_are_used_up(tmp_path: Path, body: str, lifted: bool) -> None:
+    write(tmp_path, {"mod.py": f"def choose(m, text, shape, r):\n    {body}\n"})
+    if not lifted:
+        assert "iterator" in refusal(tmp_path, "pkg.mod:choose", FACTS)
+        return
+    program = lift(tmp_path, "pkg.mod:choose", FACTS)
+    agree(tmp_path, program, "pkg.mod:choose", GIVEN)
