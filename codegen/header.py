@@ -321,7 +321,7 @@ def _select(
     messages += ["the program defines no choice for this call although no guard forbids it"]
     messages += ["the tuple was changed and not checked; call check_pins first"]
     checks = []
-    for check in routine.checks:
+    for check in (*routine.every_call, *routine.once):
         val = body.values[check.cond.id]
         if not val.kinds <= {"bool"}:
             raise Unsupported("a guard is not a bool")
@@ -340,21 +340,23 @@ def _select(
         *_fail(symbol, messages, inputs),
         "/* 0 and *out, or the number of what does not hold, with *out untouched and the reason in",
         "   message (at most size bytes, always terminated; NULL and 0 for none). */",
-        f"static inline int {symbol}_select(const struct {symbol}_in *in,",
-        f"    const struct {symbol}_pins *pins, struct {symbol}_out *out, char *message,",
-        "    size_t size) {",
+        *_signature(symbol, bool(routine.once)),
         f"    if (pins->checked != {CHECKED}) return {fail}({last}, in, message, size);",
     ]
     lines += [
         f"    if ({test}) return {fail}({k + 1}, in, message, size);"
         for k, test in enumerate(domain)
     ]
-    lines += ["    {", *(f"    {line}" for line in body.live_lines(roots))]
-    lines += [
-        f"    if (!({test})) return {fail}({code}, in, message, size);"
-        for test, code in checks
-        if test != "1"
-    ]
+    split = len(routine.every_call)
+    every = [t for t, _ in checks[:split]] + roots[len(checks) :]
+    early = body.live_lines(every)
+    known = set(early)
+    lines += ["    {", *(f"    {line}" for line in early)]
+    lines += _fails(checks[:split], fail)
+    if routine.once:
+        late = [line for line in body.live_lines(roots) if line not in known]
+        lines += ["    if (!passed) {", *(f"        {line}" for line in late)]
+        lines += [*_fails(checks[split:], fail), "    }"]
     if undefined != "0":
         lines.append(f"    if ({undefined}) return {fail}({last - 1}, in, message, size);")
     lines += [f"    out->{name} = {text};" for _, name, text in members]
@@ -363,7 +365,36 @@ def _select(
         + (["    (void)in;"] if not inputs else [])
         + (["    (void)out;"] if not members else [])
     )
-    return [*lines, "    return 0;", "}"]
+    lines += ["    return 0;", "}"]
+    return [*lines, *_whole(symbol)] if routine.once else lines
+
+
+def _signature(symbol: str, split: bool) -> list[str]:
+    """The head of the function that selects; with costly guards it is told if they passed."""
+    name, more = ("run", ", int passed") if split else ("select", "")
+    return [
+        f"static inline int {symbol}_{name}(const struct {symbol}_in *in,",
+        f"    const struct {symbol}_pins *pins, struct {symbol}_out *out, char *message,",
+        f"    size_t size{more}) {{",
+    ]
+
+
+def _whole(symbol: str) -> list[str]:
+    return [
+        "",
+        "/* With every guard; run leaves out the costly ones if they passed for these inputs. */",
+        *_signature(symbol, split=False),
+        f"    return {symbol}_run(in, pins, out, message, size, 0);",
+        "}",
+    ]
+
+
+def _fails(checks: Sequence[tuple[str, int]], fail: str) -> list[str]:
+    return [
+        f"    if (!({test})) return {fail}({code}, in, message, size);"
+        for test, code in checks
+        if test != "1"
+    ]
 
 
 def _fail(symbol: str, messages: Sequence[str], inputs: Sequence[Slot]) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from selc import __version__
+from selc.codegen.cost import remembered
 from selc.codegen.spec import SelectorSpec
 from selc.ir.value import Symbol, to_json
 
@@ -53,11 +54,15 @@ def describe(spec: SelectorSpec) -> dict[str, Any]:
     manifest: dict[str, Any] = json.loads(canonical(spec.manifest))
     manifest.setdefault("format", 1)
     manifest.setdefault("selc", __version__)
+    costly = remembered(spec)
+
+    def when(index: int) -> str:
+        if index not in spec.checked:
+            return "settled for legal tuples"
+        return "once per tuple and inputs" if index in costly else "every call"
+
     manifest["runtime"] = {
-        "guards": [
-            {"index": i, "when": "every call" if i in spec.checked else "settled for legal tuples"}
-            for i in range(len(spec.residual.guards))
-        ],
+        "guards": [{"index": i, "when": when(i)} for i in range(len(spec.residual.guards))],
         "assumes": ["every call"] * len(spec.residual.assumes),
         "parameters": [spec.public_name(p) for p in spec.residual.parameters],
     }

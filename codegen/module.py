@@ -10,6 +10,7 @@ from selc.codegen.routine import Check, Routine, place
 from selc.codegen.spec import Argument, SelectorSpec
 from selc.codegen.tree import Shape
 from selc.ir.domain import Domain
+from selc.ir.graph import Node
 from selc.ir.op import Op
 from selc.ir.value import Value
 
@@ -243,7 +244,8 @@ def _builder(plain: list[bool], shape: Shape) -> list[str]:
 def _chooser(spec: SelectorSpec, body: PythonBody) -> list[str]:
     """`choose(commitment, values)`: `values` are the arguments in order."""
     routine, constants = body.routine, body.constants
-    statements = body.lines()
+    statements = body.numbered()
+    first = {n.id for n in routine.graph.cone(_early(routine))}
     names = "".join(f"a{k}, " for k in range(len(spec.arguments)))
     lines = [
         "def choose(commitment, values):",
@@ -261,9 +263,11 @@ def _chooser(spec: SelectorSpec, body: PythonBody) -> list[str]:
     if used:
         names = "".join(f"p{k}, " if n in used else "_, " for k, n in enumerate(routine.parameters))
         lines.append(f"    {names.rstrip(' ')} = commitment.values")
-    lines += [f"    {s}" for s in statements]
-    for check in routine.checks:
+    lines += [f"    {line}" for number, line in statements if number in first]
+    for check in routine.every_call:
         lines += _check(check, body)
+    if routine.once:
+        lines += _once(spec, body, [line for number, line in statements if number not in first])
     outputs = [body.text[o.id] for o in routine.outputs]
     unsure = [t for o, t in zip(routine.outputs, outputs, strict=True) if not body.is_defined(o)]
     if unsure:
@@ -273,6 +277,37 @@ def _chooser(spec: SelectorSpec, body: PythonBody) -> list[str]:
         ]
     lines.append(f"    return build({', '.join(outputs)})")
     return lines
+
+
+def _early(routine: Routine) -> list[Node]:
+    """What every call needs."""
+    checked = [n for c in routine.every_call for n in (c.path, c.cond) if n is not None]
+    return [*checked, *routine.outputs]
+
+
+def _once(spec: SelectorSpec, body: PythonBody, statements: list[str]) -> list[str]:
+    """The costly checks, skipped where they passed before for this tuple and these inputs."""
+    key = "".join(
+        f"i{k}, " if whole else f"_rt.typed_key(i{k}), "
+        for k, whole in enumerate(_whole_leaves(spec))
+    )
+    lines = [
+        f"    known = ({key})",
+        "    if known not in commitment.passed:",
+        *(f"        {line}" for line in statements),
+    ]
+    for check in body.routine.once:
+        lines += [f"    {line}" for line in _check(check, body)]
+    return [*lines, "        _rt.remember_pass(commitment.passed, known)"]
+
+
+def _whole_leaves(spec: SelectorSpec) -> list[bool]:
+    """Which leaves are integers of one type, so that Python's equality tells them apart."""
+    out: list[bool] = []
+    for argument in spec.arguments:
+        plain = argument.domain is not None and argument.domain.kinds in ({"int"}, {"str"})
+        out += [plain or argument.sequence is not None] * len(argument.leaves)
+    return out
 
 
 def _check(check: Check, body: PythonBody) -> list[str]:

@@ -37,6 +37,8 @@ def native_text(spec: SelectorSpec, header: Header) -> str:
         f"#define SELC_PINS {s}_pins",
         f"#define SELC_OUT {s}_out",
         f"#define SELC_SELECT {s}_select",
+        f"#define SELC_RUN {s}_run",
+        f"#define SELC_COSTLY {int(f'{s}_run(' in header.text)}",
         f"#define SELC_CHECK {s}_check_pins",
         f"#define SELC_CHECK_IS_COMPLETE {int(rows <= MAX_ROWS)}",
         f"#define SELC_CHECKED {CHECKED}",

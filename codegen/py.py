@@ -82,7 +82,11 @@ class PythonBody:
 
     def lines(self) -> list[str]:
         """The statements, in order."""
-        out = []
+        return [line for _, line in self.numbered()]
+
+    def numbered(self) -> list[tuple[int, str]]:
+        """The statements, in order, each with its node."""
+        out: list[tuple[int, str]] = []
         for node in self.cone:
             if node.op is Op.CONST:
                 self.text[node.id] = self.constants.text(node.attr)
@@ -95,7 +99,8 @@ class PythonBody:
             else:
                 name = f"v{node.id}"
                 where = source_comment(self.routine.graph, node)
-                out.append(f"{name} = {self._expression(node)}" + (f"  # {where}" if where else ""))
+                line = f"{name} = {self._expression(node)}" + (f"  # {where}" if where else "")
+                out.append((node.id, line))
                 self.text[node.id] = name
         return out
 

@@ -41,7 +41,8 @@ class Routine:
     """Straight-line code: outputs of leaves, valid only if every check holds.
 
     `leaves` are the graph inputs in the order of the arguments, `parameters` those of the tuple;
-    `needs_tuple` says that nothing may be selected without a tuple in force.
+    `needs_tuple` says that nothing may be selected without a tuple in force. The checks whose
+    messages are `costly` come last, and their passes are remembered.
     """
 
     graph: Graph
@@ -51,6 +52,17 @@ class Routine:
     messages: tuple[Message, ...]
     outputs: tuple[Node, ...]
     needs_tuple: bool = True
+    costly: frozenset[int] = frozenset()
+
+    @property
+    def every_call(self) -> tuple[Check, ...]:
+        """The checks that every call makes."""
+        return tuple(c for c in self.checks if c.message not in self.costly)
+
+    @property
+    def once(self) -> tuple[Check, ...]:
+        """The checks whose passes are remembered."""
+        return tuple(c for c in self.checks if c.message in self.costly)
 
     @property
     def roots(self) -> list[Node]:
@@ -66,19 +78,28 @@ def leaves_of(spec: SelectorSpec) -> tuple[str, ...]:
 
 def pinned(spec: SelectorSpec) -> Routine:
     """R with its assumes and the guards that are not settled for every legal tuple."""
+    from selc.codegen.cost import remembered
+
     checks: list[Check] = []
     messages: list[Message] = []
+    costly: set[int] = set()
+    kept = remembered(spec)
     for guard, node in spec.residual.assumes:
         checks.append(Check(len(messages), node))
         messages.append(message_of(guard))
     for index in spec.checked:
         residual_guard = spec.residual.guards[index]
+        if index in kept:
+            costly.add(len(messages))
         checks += [Check(len(messages), node) for node in residual_guard.readings]
         messages.append(message_of(residual_guard.guard))
     outputs = tuple(node for _, node in spec.residual.points)
     parameters = tuple(spec.residual.parameters)
     graph = spec.residual.graph
-    return Routine(graph, leaves_of(spec), parameters, tuple(checks), tuple(messages), outputs)
+    return Routine(
+        graph, leaves_of(spec), parameters, tuple(checks), tuple(messages), outputs,
+        costly=frozenset(costly),
+    )  # fmt: skip
 
 
 def unpinned(spec: SelectorSpec) -> Routine:

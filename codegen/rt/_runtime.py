@@ -480,6 +480,13 @@ def record_type(name: str, fields: tuple[tuple[str, str], ...]) -> Any:
     return base
 
 
+def remember_pass(table: set[Any], key: Any, limit: int = 4096) -> None:
+    """Note that the costly guards hold, in a bounded set."""
+    if len(table) >= limit:
+        table.clear()
+    table.add(key)
+
+
 def remember(table: dict[Any, Any], key: Any, value: Any, limit: int = 4096) -> Any:
     """Put a result into a bounded table, so that equal choices are one object."""
     if len(table) >= limit:

@@ -16,13 +16,17 @@ from ._runtime import Choices, Refusal, SelectionError, shown
 
 
 class Commitment:
-    """One value for every parameter. Never changed once made."""
+    """One value for every parameter. Never changed once made.
 
-    __slots__ = ("indices", "values")
+    `passed` remembers for which inputs its costly guards held.
+    """
+
+    __slots__ = ("indices", "passed", "values")
 
     def __init__(self, indices: tuple[int, ...], values: tuple[object, ...]) -> None:
         self.indices = indices
         self.values = values
+        self.passed: set[object] = set()
 
 
 class Factor:

@@ -28,7 +28,7 @@ def odd() -> Maker:
         "g.k": (-(1 << 63), 1 << 40, 7),
         "f.k": (True, False),
     }
-    maker = Maker({"m": Domain(1, 9)}, pins, family="odd one")  # type: ignore[arg-type]
+    maker = Maker({"m": Domain(1, 9)}, pins, family="odd one")
     maker.point("scale", lambda g, v: v["f.scale"]).point("kind", lambda g, v: v["f.kind"])
     return maker.point("n", lambda g, v: g.add(Op.ADD, v["m"], v["m"]))
 
