@@ -11,7 +11,7 @@ import itertools
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -118,6 +118,15 @@ def field_name(point: str) -> str:
     return re.sub(r"^n(?=\d)", "", name)
 
 
+def merged(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """A field that is a tuple on one path and has parts on another stands twice, once as null."""
+    out: dict[str, Any] = {}
+    for name, value in pairs:
+        if value is not None or name not in out:
+            out[name] = value
+    return out
+
+
 def compare(
     who: str, want: Mapping[str, Any] | None, got: Mapping[str, Any] | None, at: object
 ) -> None:
@@ -129,7 +138,7 @@ def compare(
     if want is None or got is None:
         agree = want is got
     else:
-        want, got = ({field_name(k): v for k, v in found.items()} for found in (want, got))
+        want, got = (merged((field_name(k), v) for k, v in found.items()) for found in (want, got))
         agree = all(same(v, got[k]) if k in got else v is None for k, v in want.items())
         agree = agree and all(k in want or v is None for k, v in got.items())
     if not agree:
@@ -261,7 +270,8 @@ def graph_points(result: Result) -> dict[str, Any] | None:
     """The points by the interpreter."""
     if not result.returned:
         return None
-    return {k: v for name, x in result.points.items() for k, v in flatten(frozen(x), name).items()}
+    parts = (flatten(frozen(x), name).items() for name, x in result.points.items())
+    return merged(pair for items in parts for pair in items)
 
 
 def frozen_graph(value: Any) -> Any:

@@ -187,6 +187,9 @@ class Judge:
             Disagreement: CPython says otherwise.
             Unjudged: it cannot be told.
         """
+        names = list(self.role)
+        if any(b.startswith(f"{a}[") for a in names for b in names):
+            raise Unjudged("a field is a tuple on one path and has parts on another")
         self.dependence()
         pins = [p for p in self.answer["pins"] if not p["free"]]
         self.candidates(pins)
