@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from selc.ir.bitclass import leaves_of, places
+from selc.ir.bitclass import places
 from selc.ir.domain import Domain
 from selc.ir.graph import Graph, Node
 from selc.ir.op import Op
@@ -101,22 +101,39 @@ class Readings:
     def _made(self, node: Node, marks: frozenset[int]) -> Node | None:
         """Whether (a) takes a choice from one of these marks, None if it always does.
 
-        A choice that is null on some paths is a selection among marks and nulls.
+        Where it is null, or what another `return` computes or names, it says nothing of this site.
         """
-        while node.op is Op.MARK and node.id not in marks:
-            node = node.args[0]
-        leaves = leaves_of(node, marks)
-        absent = [n for n in leaves if n.is_const and n.attr is None]
-        if not absent or len(absent) + sum(n.id in marks for n in leaves) < len(leaves):
-            return None
-        return self._taken(node, marks)
+        root = _unmarked(node, marks)
+        if root.id not in marks and root.op is not Op.SELECT:
+            above = any(n.id in marks for n in self.program.graph.cone([root]))
+            return None if above else self.graph.const(False)
+        taken = self._taken(root, marks)
+        return None if taken.is_const and taken.attr is True else taken
 
-    def _taken(self, node: Node, marks: frozenset[int]) -> Node:
-        if node.id in marks or node.op is not Op.SELECT:
-            return self.graph.const(node.id in marks)
-        cond = self.pinned([node.args[0]])[0]
-        then, other = (self._taken(a, marks) for a in node.args[1:])
-        return self.graph.select(cond, then, other)
+    def _taken(self, root: Node, marks: frozenset[int]) -> Node:
+        found = {root.id: root}
+        todo = [root]
+        while todo:
+            node = todo.pop()
+            if node.id not in marks and node.op is Op.SELECT:
+                arms = [_unmarked(a, marks) for a in node.args[1:]]
+                todo += [a for a in arms if a.id not in found]
+                found.update((a.id, a) for a in arms)
+        taken: dict[int, Node] = {}
+        for i, node in sorted(found.items()):
+            if i in marks or node.op is not Op.SELECT:
+                taken[i] = self.graph.const(i in marks)
+                continue
+            then, other = (taken[_unmarked(a, marks).id] for a in node.args[1:])
+            taken[i] = self.graph.select(self.pinned([node.args[0]])[0], then, other)
+        return taken[root.id]
+
+
+def _unmarked(node: Node, marks: frozenset[int]) -> Node:
+    """The node under marks of other sites."""
+    while node.op is Op.MARK and node.id not in marks:
+        node = node.args[0]
+    return node
 
 
 def tree_of(program: Program, field: str) -> tuple[Node, frozenset[int]]:

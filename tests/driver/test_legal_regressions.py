@@ -95,3 +95,25 @@ def test_a_site_that_is_never_evaluated_is_no_pin(tmp_path: Path) -> None:
     )
     answer = _answer(tmp_path, source, 40)
     assert all(p["candidates"] for p in answer["pins"])
+
+
+def test_a_variable_that_another_return_names_is_not_overwritten(tmp_path: Path) -> None:
+    source = (
+        "def f(m, r):\n    v = m // 30\n    if m > 200:\n        return {'a': v}\n"
+        "    assert v + 1 > 0\n    return {'a': 'wide' if m > 60 else 'narrow'}\n"
+    )
+    answer = _answer(tmp_path, source, 119)
+    assert answer["legal"]["evidence"] == "proved"
+    (pin,) = answer["pins"]
+    assert sorted(pin["legal"]) == ["narrow", "wide"]
+
+
+def test_a_variable_that_some_return_names_is_overwritten_where_it_is_chosen(
+    tmp_path: Path,
+) -> None:
+    source = (
+        "def f(m, r):\n    v = m // 30\n    w = m // 60\n    if r == 0:\n        return {'a': v}\n"
+        "    assert v < 3\n    return {'a': w}\n"
+    )
+    answer = _answer(tmp_path, source, 89)
+    assert answer["legal"]["legal"] == answer["legal"]["assignments"] > 0
