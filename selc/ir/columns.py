@@ -7,6 +7,7 @@ that large graphs at few points are cheap too.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 from array import array
@@ -16,7 +17,7 @@ from typing import Final, final
 
 from selc.ir.absval import AbsVal, never_fails
 from selc.ir.graph import Graph, Node
-from selc.ir.op import FAULTS, MAX_BITS, TABLE, Op, TooWide, evaluate
+from selc.ir.op import FAULTS, MAX_BITS, TABLE, Op, TooWide, total
 from selc.ir.value import UNDEF, Value
 
 Row = tuple[Value, ...]
@@ -59,10 +60,13 @@ class Columns:
     """Evaluates nodes of one graph on the product of some axes.
 
     Every input that the nodes read must be on an axis. `facts` are the abstract values of the
-    graph's nodes; they must hold at every point of the product.
+    graph's nodes; they must hold at every point of the product. Columns of up to `keep` values in
+    all are kept for later calls.
     """
 
-    def __init__(self, graph: Graph, facts: Sequence[AbsVal], axes: Sequence[Axis]) -> None:
+    def __init__(
+        self, graph: Graph, facts: Sequence[AbsVal], axes: Sequence[Axis], keep: int = 0
+    ) -> None:
         self.graph = graph
         self.facts = facts
         self.axes = tuple(axes)
@@ -72,6 +76,8 @@ class Columns:
         }
         self._pickers: dict[tuple[int, int], Callable[[Sequence[Value]], Sequence[Value]]] = {}
         self._tables: dict[int, Mapping[Value, Value]] = {}
+        self._kept: dict[int, Column] = {}
+        self._room = keep
 
     def size(self, mask: int) -> int:
         """The number of points of the axes in a mask."""
@@ -97,16 +103,21 @@ class Columns:
         """Every node below some roots with its column, arguments first; few are kept at a time."""
         cone = self._cone(roots)
         uses: dict[int, int] = {}
+        done = {n.id for n in cone if n.id in self._given or n.id in self._kept}
         for node in cone:
-            if node.id not in self._given:
+            if node.id not in done:
                 for a in node.args:
                     uses[a.id] = uses.get(a.id, 0) + 1
         live: dict[int, _Live] = {}
         for node in cone:
-            column = self._column(node, live)
+            known = self._kept.get(node.id)
+            column = self._column(node, live) if known is None else known
+            if known is None and len(column.values) <= self._room:
+                self._kept[node.id] = column
+                self._room -= len(column.values)
             if uses.get(node.id):
                 live[node.id] = _Live(column)
-            if node.id not in self._given:
+            if node.id not in done:
                 for a in node.args:
                     uses[a.id] -= 1
                     if not uses[a.id]:
@@ -120,7 +131,7 @@ class Columns:
             node = todo.pop()
             if node.id not in seen:
                 seen[node.id] = node
-                if node.id not in self._given:
+                if node.id not in self._given and node.id not in self._kept:
                     todo.extend(node.args)
         return [seen[k] for k in sorted(seen)]
 
@@ -270,7 +281,11 @@ def _bulk(node: Node, full: Sequence[Sequence[Value]]) -> list[Value] | None:
 
 def _careful(node: Node, mask: int, full: Sequence[Sequence[Value]]) -> Column:
     """A column point by point, where operations may fail or be too wide."""
-    op, attr = node.op, node.attr
+    op = node.op
+    function = total(op, node.attr)
+    if full and not any(v is WIDE for c in full for v in c):
+        with contextlib.suppress(TooWide):
+            return Column(mask, list(map(function, *full)))
     out: list[Value] = []
     wide = False
     rows = zip(*full, strict=True) if full else iter([()])
@@ -281,7 +296,7 @@ def _careful(node: Node, mask: int, full: Sequence[Sequence[Value]]) -> Column:
                 value = WIDE
         else:
             try:
-                value = evaluate(op, attr, args)
+                value = function(*args)
             except TooWide:
                 value = WIDE
         wide = wide or value is WIDE

@@ -1,7 +1,7 @@
 """Graphs compiled to Python functions, for evaluating many points fast.
 
 The text is made from the graph alone (never from the user's source). Operations that may fail, or
-that may see an undefined argument, go through `op.evaluate`; all others are Python operators.
+that may see an undefined argument, go through `op.total`; all others are Python operators.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from selc.ir.absval import AbsVal, never_fails, of_domain, of_values, transfer
 from selc.ir.graph import Graph, Node
-from selc.ir.op import TABLE, Op, evaluate
+from selc.ir.op import TABLE, Op, total
 from selc.ir.scopes import place
 from selc.ir.value import UNDEF, Value
 
@@ -68,10 +68,9 @@ def compile_nodes(
         + f"    return ({result})\n"
     )
     namespace: dict[str, object] = {
-        "_e": evaluate,
         "_u": UNDEF,
         "_k": writer.constants,
-        "_o": writer.ops,
+        **{f"_t{k}": function for k, function in enumerate(writer.totals)},
         "_float32": TABLE[Op.FLOAT32].python,
         "_ceil": math.ceil,
         "_floor": math.floor,
@@ -89,7 +88,7 @@ class _Writer:
         self.facts = facts
         self.slots = {name: f"i{k}" for k, name in enumerate(parameters)}
         self.constants: list[Value] = []
-        self.ops: list[Op] = []
+        self.totals: list[Callable[..., Value]] = []
         self.text: dict[int, str] = {}
 
     def body(self, roots: Sequence[Node]) -> list[str]:
@@ -149,9 +148,8 @@ class _Writer:
             text = self._direct(op, node.attr, args)
             if text is not None:
                 return text
-        self.ops.append(op)
-        joined = ", ".join(args) + ("," if args else "")
-        return f"_e(_o[{len(self.ops) - 1}], {self._literal(node.attr)}, ({joined}))"
+        self.totals.append(total(op, node.attr))
+        return f"_t{len(self.totals) - 1}({', '.join(args)})"
 
     def _direct(self, op: Op, attr: Value, args: list[str]) -> str | None:
         if op in _INFIX:

@@ -311,3 +311,37 @@ def evaluate(op: Op, attr: Value, args: tuple[Value, ...]) -> Value:
         return apply(op, attr, args)
     except FAULTS:
         return UNDEF
+
+
+def total(op: Op, attr: Value) -> Callable[..., Value]:
+    """`evaluate` for one operation, with everything decided that can be decided beforehand."""
+    if op is Op.SELECT:
+        return lambda cond, then, other: UNDEF if cond is UNDEF else then if cond else other
+    row = TABLE[op]
+    python = row.python
+    if python is None or row.arity not in (1, 2):
+        return lambda *args: evaluate(op, attr, args)
+
+    def one(a: Value) -> Value:
+        if a is UNDEF:
+            return UNDEF
+        try:
+            result = python(a)
+        except FAULTS:
+            return UNDEF
+        if type(result) is int and result.bit_length() > MAX_BITS:
+            raise TooWide
+        return result
+
+    def two(a: Value, b: Value) -> Value:
+        if a is UNDEF or b is UNDEF:
+            return UNDEF
+        try:
+            result = python(a, b)
+        except FAULTS:
+            return UNDEF
+        if type(result) is int and result.bit_length() > MAX_BITS:
+            raise TooWide
+        return result
+
+    return one if row.arity == 1 else two

@@ -13,12 +13,12 @@ from selc.ir.graph import Node
 from selc.ir.op import TooWide
 from selc.ir.program import Program, Site
 from selc.ir.residual import Candidates
-from selc.ir.value import UNDEF, Value, sort_key
+from selc.ir.value import Value, sort_key
 from selc.vra.enumerate import MAX_POINTS, Row
 from selc.vra.large import Job, Large, spanning
-from selc.vra.observe import needed, observer, prefix, where_reached
+from selc.vra.observe import needed, observer, prefix
 from selc.vra.search import find
-from selc.vra.sweep import Piece, Places, sweep
+from selc.vra.sweep import Places, reached, sweep
 from selc.vra.tally import Tally
 from selc.vra.view import View, of_program
 
@@ -156,28 +156,9 @@ class _Work:
                 continue
             rows = Places(piece.row, places)
             for job, tally in zip(jobs, tallies, strict=True):
-                column = self.reached(piece, job)
+                column = reached(piece, job.marks, frozenset(n.id for n in job.near))
                 tally.add(column if kept is None else list(compress(column, kept)), rows)
         return tallies
-
-    def reached(self, piece: Piece, job: Job) -> list[Value]:
-        """The value of the site's last mark that is reached, at every point."""
-        near = {n.id for n in job.near}
-        out: list[Value] = [UNDEF] * piece.size
-        for mark in job.marks:
-            before = self.view.holds[: mark.guards_before]
-            tests = [n for n in before if n is not None and n.id in near]
-            if mark.path.is_const and mark.path.attr is not True:
-                continue
-            if not mark.path.is_const:
-                tests.append(mark.path)
-            (values,) = piece.columns([where_reached(self.view, mark)])
-            flags = piece.holds(tests)
-            if flags is None:
-                out = list(values)
-            else:
-                out = [v if f else old for v, f, old in zip(values, flags, out, strict=True)]
-        return out
 
     def complete(self, mask: int, job: Job) -> tuple[Mapping[str, Value] | None, bool]:
         """Values for all other inputs, under which the far guards hold."""

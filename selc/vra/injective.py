@@ -75,7 +75,7 @@ def _enumerated(
     reached = [(m, [g for g in guards[: m.guards_before] if g]) for s in group for m in s.marks]
     owner = [own_ for own_, s in zip(told, group, strict=True) for _ in s.marks]
     try:
-        for piece in sweep(view, names):
+        for piece in sweep(view, names, gently=True):
             kept = piece.holds(admits)
             for (mark, before), some in zip(reached, owner, strict=True):
                 if any(t.open for t in some):

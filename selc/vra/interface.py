@@ -16,10 +16,10 @@ from selc.ir.absval import AbsVal
 from selc.ir.graph import Node
 from selc.ir.op import FAULTS, Op, TooWide
 from selc.ir.value import UNDEF, Value, value_key
+from selc.passes.vertexcut import INFINITE, vertex_cut
 from selc.vra.conditions import Literal, bare, expanded, leaves, literals, narrowed, settled
 from selc.vra.enumerate import Row
 from selc.vra.frontier import rebuilt
-from selc.passes.vertexcut import INFINITE, vertex_cut
 from selc.vra.view import View
 
 MAX_JOINT: Final = 1 << 15

@@ -10,12 +10,20 @@ from typing import Any, Final
 from selc.ir.columns import Axis, Columns
 from selc.ir.graph import Node
 from selc.ir.op import Op, TooWide
+from selc.ir.program import Mark
 from selc.ir.value import UNDEF, Value, value_key
 from selc.vra.enumerate import Row, axis
+from selc.vra.observe import where_reached
 from selc.vra.view import View
 
 PIECE: Final = 1 << 16
 """Points of a product that are looked at together."""
+
+KEPT: Final = 1 << 22
+"""Values that a piece keeps which holds all of a product: it is looked at again."""
+
+FIRST: Final = 1 << 9
+"""Points of the first piece where little may be enough."""
 
 _SIMPLE: Final = frozenset({int, float, bool, str, type(None), type(UNDEF)})
 
@@ -23,7 +31,13 @@ _SIMPLE: Final = frozenset({int, float, bool, str, type(None), type(UNDEF)})
 class Piece:
     """Some consecutive points of the product of the domains of `names`."""
 
-    def __init__(self, view: View, names: Sequence[str], ranges: Sequence[Sequence[Value]]) -> None:
+    def __init__(
+        self,
+        view: View,
+        names: Sequence[str],
+        ranges: Sequence[Sequence[Value]],
+        keep: int = 0,
+    ) -> None:
         leaves = {str(n.attr): n for n in view.graph.nodes if n.op is Op.INPUT}
         self.view = view
         self._ranges = ranges
@@ -31,7 +45,7 @@ class Piece:
             Axis((leaves[name],) if name in leaves else (), [(v,) for v in values])
             for name, values in zip(names, ranges, strict=True)
         ]
-        self._work = Columns(view.graph, view.facts, axes)
+        self._work = Columns(view.graph, view.facts, axes, keep)
         self._whole = (1 << len(axes)) - 1
         self.size = math.prod(len(r) for r in ranges)
 
@@ -78,6 +92,31 @@ class Piece:
         return [f is True for f in self._work.over_all(flags, mask, self._whole)]
 
 
+def reached(piece: Piece, marks: Sequence[Mark], near: frozenset[int]) -> list[Value]:
+    """The value of a site's last mark that is reached, at every point; else undefined.
+
+    Of the guards before a mark, those in `near` (by node) are looked at.
+
+    Raises:
+        TooWide: it cannot be computed at some point.
+    """
+    out: list[Value] = [UNDEF] * piece.size
+    for mark in marks:
+        before = piece.view.holds[: mark.guards_before]
+        tests = [n for n in before if n is not None and n.id in near]
+        if mark.path.is_const and mark.path.attr is not True:
+            continue
+        if not mark.path.is_const:
+            tests.append(mark.path)
+        (values,) = piece.columns([where_reached(piece.view, mark)])
+        flags = piece.holds(tests)
+        if flags is None:
+            out = list(values)
+        else:
+            out = [v if f else old for v, f, old in zip(values, flags, out, strict=True)]
+    return out
+
+
 class Places(Sequence[Row]):
     """Some points of a piece, made only where they are asked for."""
 
@@ -92,8 +131,11 @@ class Places(Sequence[Row]):
         return self._row(self._places[k])
 
 
-def sweep(view: View, names: Sequence[str]) -> Iterator[Piece]:
-    """The product of the declared domains, in its order."""
+def sweep(view: View, names: Sequence[str], gently: bool = False) -> Iterator[Piece]:
+    """The product of the declared domains, in its order.
+
+    `gently`: the first pieces are small, for whoever may have seen enough of one.
+    """
     domains = [axis(view.graph.inputs[n].domain) for n in names]
     sizes = [len(d) for d in domains]
     k = 0
@@ -102,14 +144,23 @@ def sweep(view: View, names: Sequence[str]) -> Iterator[Piece]:
     if k == len(sizes):
         yield Piece(view, names, domains)
         return
-    step = max(1, PIECE // max(1, math.prod(sizes[k + 1 :])))
+    if not gently and math.prod(sizes) <= PIECE:
+        whole = view.pieces.get(tuple(names))
+        if whole is None:
+            whole = view.pieces[tuple(names)] = Piece(view, names, domains, KEPT)
+        assert isinstance(whole, Piece)
+        yield whole
+        return
+    inner = max(1, math.prod(sizes[k + 1 :]))
+    most = max(1, PIECE // inner)
+    step = min(most, max(2, FIRST // inner)) if gently else most
     for outer in itertools.product(*domains[:k]):
-        for start in range(0, sizes[k], step):
-            yield Piece(
-                view,
-                names,
-                [*((v,) for v in outer), domains[k][start : start + step], *domains[k + 1 :]],
-            )
+        start = 0
+        while start < sizes[k]:
+            piece = domains[k][start : start + step]
+            yield Piece(view, names, [*((v,) for v in outer), piece, *domains[k + 1 :]])
+            start += step
+            step = min(most, 4 * step)
 
 
 def exact_keys(values: Sequence[Value]) -> Sequence[Hashable]:

@@ -6,7 +6,7 @@ The graph is a fork: nodes are shared with the original, new ones are added only
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from selc.ir.absval import AbsVal, of_domain, of_values, transfer
 from selc.ir.graph import Graph, Node
@@ -41,6 +41,7 @@ class View:
     masks: list[int]
     admits: tuple[Node, ...] = ()
     holds: tuple[Node | None, ...] = ()
+    pieces: dict[tuple[str, ...], object] = field(default_factory=dict)  # of `sweep`
 
     def extend(self) -> None:
         """Fill the tables for nodes added since."""
