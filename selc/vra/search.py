@@ -78,10 +78,14 @@ def _inside(domain: Domain, marks: Sequence[int]) -> list[Value]:
 
 
 def probes(view: View, names: Sequence[str], count: int = PROBES) -> Iterator[Row]:
-    """Corners, then `count` draws near edges and constants."""
+    """Corners, then `count` draws near edges and constants.
+
+    Inputs that an assume equates with a function of others are set to what it says.
+    """
+    tie = _tied(view, names)
     domains = [view.graph.inputs[n].domain for n in names]
     ends = [(d[0], d[len(d) - 1]) if len(d) > 1 else (d[0],) for d in domains]
-    yield from itertools.islice(itertools.product(*ends), MAX_CORNERS)
+    yield from map(tie, itertools.islice(itertools.product(*ends), MAX_CORNERS))
     marks = landmarks(view)
     near = [_inside(d, marks) for d in domains]
     draw = random.Random(_SEED)  # noqa: S311  # a fixed sequence, not a secret
@@ -98,7 +102,7 @@ def probes(view: View, names: Sequence[str], count: int = PROBES) -> Iterator[Ro
                 row.append(domain[min(size - 1, int(size ** draw.random()) - 1)])
             else:
                 row.append(domain[draw.randrange(size)])
-        yield tuple(row)
+        yield tie(tuple(row))
 
 
 def walks(view: View, names: Sequence[str], count: int) -> list[Row]:
@@ -108,7 +112,7 @@ def walks(view: View, names: Sequence[str], count: int) -> list[Row]:
     """
     keep = filter_of(view, view.admits, names)
     tie = _tied(view, names)
-    found = dict.fromkeys(keep([tie(r) for r in dict.fromkeys(probes(view, names, 4 * count))]))
+    found = dict.fromkeys(keep(list(dict.fromkeys(probes(view, names, 4 * count)))))
     if not found:
         point = find(view, view.admits, view.mask_of(names)).example
         if point is not None:
@@ -134,6 +138,7 @@ def walks(view: View, names: Sequence[str], count: int) -> list[Row]:
 def _tied(view: View, names: Sequence[str]) -> Callable[[Row], Row]:
     """Sets each input that an assume equates with a function of others to what they say."""
     ties: list[tuple[int, Node]] = []
+    within = view.mask_of(names)
     for node, holds in [part for n in view.admits for part in literals(n)]:
         if node.op is not Op.EQ or not holds:
             continue
@@ -142,7 +147,7 @@ def _tied(view: View, names: Sequence[str]) -> Callable[[Row], Row]:
             if (
                 leaf.op is Op.INPUT
                 and leaf.attr in names
-                and not (view.masks[b.id] & view.masks[leaf.id])
+                and not view.masks[b.id] & ~(within & ~view.masks[leaf.id])
             ):
                 ties.append((names.index(str(leaf.attr)), b))
                 break
