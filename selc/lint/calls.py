@@ -225,10 +225,14 @@ def _check_library(
 ) -> None:
     """A call into a library whose choice follows the batch unless it is pinned."""
     entry = state.names.library(name)
-    if entry is None or state.silent:
+    if entry is None or state.silent or _is_other_library(state, name):
         return
+    if any(isinstance(each, ast.Starred) for each in node.args) and spread:
+        return  # it hands on whatever it was given
     if entry.argument:
         if any(word.arg == entry.argument and _is_pin(state, word.value) for word in node.keywords):
+            return
+        if any(isinstance(each, ast.Name) and each.id in state.names.pins for each in node.args):
             return
         given = keywords.get(entry.argument)
         for each in spread:
@@ -260,6 +264,13 @@ def _check_library(
         what=f"`{name}` follows the batch inside: {entry.follows}",
         help=entry.pin,
     )
+
+
+def _is_other_library(state: State, name: str) -> bool:
+    """AITER's functions share names with FlashAttention's and take no split."""
+    head = name.partition(".")[0]
+    whole = state.local_imports.get(head) or state.module.imports.get(head, head)
+    return "aiter" in whole
 
 
 def _is_pin(state: State, node: ast.expr) -> bool:

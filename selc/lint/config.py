@@ -36,6 +36,8 @@ _KEYS: Mapping[str, type | tuple[type, ...]] = {
     "pins": dict,
 }
 _LISTS = {"names": NAME_LISTS, "roles": (*ROLE_LISTS, "kernels"), "functions": FUNCTION_LISTS}
+TESTS = ("test", "tests", "benchmark", "benchmarks", "test_*.py", "bench_*.py", "conftest.py")
+"""What is no serving code; left out below a folder that is linted, unless `exclude` says otherwise."""
 EXCLUDED = (".git", ".venv", "venv", "__pycache__", "node_modules", ".tox", ".mypy_cache", "build")
 
 
@@ -84,7 +86,7 @@ class Config:
         shown = path.as_posix()
         return any(
             fnmatch.fnmatch(shown, pattern) or fnmatch.fnmatch(shown, f"*/{pattern}")
-            for pattern in self.table.get("exclude", [])
+            for pattern in self.table.get("exclude", TESTS)
         )
 
 

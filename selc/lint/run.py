@@ -94,10 +94,14 @@ def source_files(paths: Sequence[Path], config: Config) -> Iterable[Path]:
 
 def _walk(folder: Path, config: Config) -> Iterable[Path]:
     for top, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in EXCLUDED)
+        folders[:] = sorted(
+            name for name in folders if name not in EXCLUDED and not config.excluded(Path(name))
+        )
         for name in sorted(names):
             path = Path(top, name)
-            if name.endswith(".py") and not config.excluded(path):
+            if name.endswith(".py") and not (
+                config.excluded(path.relative_to(folder)) or config.excluded(Path(name))
+            ):
                 yield path
 
 
