@@ -44,13 +44,13 @@ def test_in_a_custom_operator_it_is_opaque(module: Any, native: bool, dynamic: b
     seen: list[int] = []
     name = f"selc_test::scaled_{int(native)}_{str(dynamic).lower()}"
 
-    @torch.library.custom_op(name, mutates_args=())
+    @torch.library.custom_op(name, mutates_args=())  # type: ignore[untyped-decorator]
     def scaled(x: torch.Tensor, kv_len: int) -> torch.Tensor:
         choice = select(num_tokens=x.shape[0], kv_len=kv_len, causal=True)
         seen.append(choice.tile.m)
         return x * choice.num_splits
 
-    @scaled.register_fake
+    @scaled.register_fake  # type: ignore[untyped-decorator]
     def _(x: Any, kv_len: int) -> Any:
         return torch.empty_like(x)
 
