@@ -40,10 +40,15 @@ class Term:
 
 
 class Encoder:
-    """Terms of the nodes of one view, all in one solver context."""
+    """Terms of the nodes of one view, all in one solver context.
 
-    def __init__(self, view: View, z3: ModuleType) -> None:
+    A `loose` one lets what has no encoding be anything that ranges allow: what then cannot be true
+    cannot be true at all, and what can be has to be confirmed.
+    """
+
+    def __init__(self, view: View, z3: ModuleType, loose: bool = False) -> None:
         self.z3 = z3
+        self.loose = loose
         self.view = view
         self.context = self.z3.Context()
         self.codes: dict[object, int] = {}
@@ -52,6 +57,7 @@ class Encoder:
         self.leaves: dict[str, Term] = {}
         self.constraints: dict[str, Expr] = {}
         self.refused: set[int] = set()  # shared nodes that have no encoding
+        self.free = 0  # variables that stand for what has none
 
     def code(self, value: Value) -> int:
         """The number that stands for an atom."""
@@ -131,15 +137,39 @@ class Encoder:
         for key in sorted(wanted):
             node = wanted[key]
             try:
-                memo(node)[key] = self._term(node, facts, lambda a: memo(a)[a.id])
+                memo(node)[key] = self._term(node, facts, lambda a: self._known(memo(a)[a.id]))
             except Unsupported:
+                if self.loose:
+                    memo(node)[key] = self._anything(facts[node.id])
+                    continue
                 self.refused |= {
                     n.id
                     for n in (node, *(roots if len(roots) == 1 else ()))
                     if not masks[n.id] & parameters
                 }
                 raise
-        return [memo(r)[r.id] for r in roots]
+        return [self._known(memo(r)[r.id]) for r in roots]
+
+    def _known(self, term: Term) -> Term:
+        if term.kind == "free":
+            raise Unsupported("an argument that may be anything")
+        return term
+
+    def _anything(self, fact: AbsVal) -> Term:
+        """A new variable within a range; of kind `free` if it is no integer and no boolean."""
+        z3, context = self.z3, self.context
+        self.free += 1
+        defined = None if fact.defined else z3.Bool(f"defined {self.free}", context)
+        if fact.kinds == {"bool"}:
+            return Term("bool", z3.Bool(f"free {self.free}", context), defined)
+        if fact.kinds != {"int"}:
+            return Term("free", None, defined)
+        x = z3.Int(f"free {self.free}", context)
+        rules = [x >= fact.lo] if fact.lo is not None else []
+        rules += [x <= fact.hi] if fact.hi is not None else []
+        if rules:
+            self.constraints[f"\0free {self.free}"] = z3.And(*rules)
+        return Term("int", x, defined)
 
     @staticmethod
     def _needs(node: Node, facts: Sequence[AbsVal]) -> tuple[Node, ...]:

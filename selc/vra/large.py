@@ -280,14 +280,12 @@ class Large:
             tries = {key: left for key, left in tries.items() if key not in bound.shown}
 
     def solve(self, mask: int, jobs: Sequence[Job], out: Mapping[str, Bound]) -> None:
-        """Ask the solver about each value that is left."""
+        """Ask the solver about each value that is left, with what it cannot encode left open."""
         from selc.vra import smt
 
         view = self.view
         names = view.inputs_of(mask)
-        session = smt.session_over(view, names)
-        if session is None:
-            return
+        sessions = [smt.session_over(view, names, loose=loose) for loose in (False, True)]
         asked = 0
         for job in sorted(jobs, key=lambda j: _RANK.get(j.site.kind, 1)):
             bound = out[job.site.name]
@@ -296,7 +294,11 @@ class Large:
             for key in bound.open:
                 if asked >= MAX_SOLVED or bound.values is None:
                     break
-                point, decided = smt.find_mark(session, job.marks, guards, bound.values[key])
+                point, decided = None, False
+                for session in sessions:
+                    if session is not None and point is None and not decided:
+                        value = bound.values[key]
+                        point, decided = smt.find_mark(session, job.marks, guards, value)
                 if point is None and not decided:
                     break
                 asked += 1

@@ -34,8 +34,14 @@ def _z3() -> ModuleType:
 class Session:
     """Queries over one view: conditions that always hold are asserted once."""
 
-    def __init__(self, view: View, premises: Sequence[Node] = (), rlimit: int = RLIMIT) -> None:
-        self.encoder = Encoder(view, _z3())
+    def __init__(
+        self,
+        view: View,
+        premises: Sequence[Node] = (),
+        rlimit: int = RLIMIT,
+        loose: bool = False,
+    ) -> None:
+        self.encoder = Encoder(view, _z3(), loose)
         self.view = view
         self.premises = premises
         self.solver = self.encoder.z3.Solver(ctx=self.encoder.context)
@@ -102,11 +108,16 @@ def find(
     return (row, True) if all(v is True for v in shown) else (None, False)
 
 
-def session_over(view: View, names: Sequence[str], rlimit: int = RLIMIT) -> Session | None:
-    """A session that assumes the assumes over some inputs, or None if they have no encoding."""
+def session_over(
+    view: View, names: Sequence[str], rlimit: int = RLIMIT, loose: bool = False
+) -> Session | None:
+    """A session that assumes the assumes over some inputs, or None if they have no encoding.
+
+    A `loose` one excludes, and what it finds has to be confirmed.
+    """
     try:
         return Session(
-            view, [n for n in view.admits if view.masks[n.id] & view.mask_of(names)], rlimit
+            view, [n for n in view.admits if view.masks[n.id] & view.mask_of(names)], rlimit, loose
         )
     except (Unsupported, TooWide):
         return None

@@ -140,3 +140,21 @@ def test_every_model_is_lifted_for_every_engine(model: str, engine: str) -> None
         row = some_batch(rng, path)
         want, got = run(deployed.facts.facts, row), run_program(program, row)  # type: ignore[arg-type]  # mappings
         assert same_points(dict(got.points), want), row
+
+
+@pytest.mark.slow
+def test_the_longest_path_takes_three_pins(tmp_path: Any) -> None:
+    """Sequences of one length, without pages: what moves ClusterM is proved away, but for R."""
+    more = tmp_path / "path.yaml"
+    more.write_text("facts: {engine: {call: fixed, page_size: null}}\n")
+    decided = Deployed("attention_fa3", ("h100", "llama-3.1-70b", "sglang", "tp4"), more).decide()
+    pins = {p.name: p for p in decided.residual.pins}
+    paid = {n: len(p.candidates.values or ()) for n, p in pins.items() if not p.free}
+    assert paid == {
+        "attention.Is_causal": 2,
+        "attention.PackGQA": 2,
+        "attention.num_splits": 57,
+    }
+    assert pins["attention.ClusterM"].free
+    assert pins["attention.ClusterM"].constant == 1
+    assert decided.legality.evidence == "proved"
