@@ -80,7 +80,9 @@ def _reduced(state: State, node: ast.Call, arguments: list[Val], keywords: dict[
     where = state.at(node)
     taint, vec = CLEAN, CLEAN
     for value in arguments:
-        taint = merge(taint, merge(value.taint, value.vec))
+        several = len(arguments) > 1 and isinstance(node.func, ast.Name)
+        taint = merge(taint, value.taint if several else merge(value.taint, value.vec))
+        vec = merge(vec, value.vec) if several else vec
         for item in value.items or ():
             taint = merge(taint, item.taint)
     key = keywords.get("key")

@@ -275,7 +275,9 @@ def _is_other_library(state: State, name: str) -> bool:
 
 def _is_pin(state: State, node: ast.expr) -> bool:
     """Whether an argument is an attribute that is a pin itself: it is judged where it is set."""
-    return isinstance(node, ast.Attribute) and node.attr in state.names.pins
+    if not isinstance(node, ast.Attribute) or node.attr not in state.names.pins:
+        return False
+    return not (isinstance(node.value, ast.Name) and node.value.id == state.receiver)
 
 
 def _follow(

@@ -217,7 +217,8 @@ class Index:
 
     def _absolute(self, origin: Module, name: str, depth: int) -> Function | Class | Module | None:
         top = name.partition(".")[0]
-        if not depth or top != origin.name.partition(".")[0]:
+        alone = "." not in origin.name  # a file that is in no package sees its neighbours
+        if not depth or not (alone or top == origin.name.partition(".")[0]):
             return None
         base = _package_root(origin)
         parts = name.split(".")

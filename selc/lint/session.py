@@ -16,6 +16,9 @@ from selc.lint.names import Names
 from selc.lint.values import NOTHING, Flow, Label, Val
 
 
+BUDGET = 60_000
+
+
 class Hit(NamedTuple):
     """A label that reaches a choice."""
 
@@ -52,7 +55,7 @@ class Session:
     levels: int = 2
     guarded: bool = False
     """Whether the invariant mode counts as on: what it switches off is not followed."""
-    budget: int = 60_000
+    budget: int = field(default_factory=lambda: BUDGET)
     """Steps that one function may take."""
     exceeded: dict[str, Place] = field(default_factory=dict)
     summaries: dict[tuple[int, int], Summary] = field(default_factory=dict)

@@ -283,9 +283,9 @@ def _still(state: State, name: str) -> bool:
 
 def flush_pending(state: State) -> None:
     """Variables named like harmful fields that no other report spoke of."""
-    reported = {hit.sink.rsplit(".", 1)[-1] for hit in state.summary.hits}
+    reported = {hit.sink.rsplit(".", 1)[-1].lower() for hit in state.summary.hits}
     for name, (node, taint) in list(state.pending.items()):
-        if name not in reported and _still(state, name):
+        if name.lower() not in reported and _still(state, name):
             what = f"`{name}`"
             pin = state.names.pins.get(name, "")
             help_ = f"pin `{name}` to {pin}" if pin else ""
