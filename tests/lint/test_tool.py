@@ -167,12 +167,12 @@ def test_only_what_a_change_touches(folder: Path) -> None:
     git(folder, "init", "-q")
     git(folder, "add", ".")
     git(folder, "commit", "-qm", "first")
-    assert len(findings(".")) == 2
+    assert len(findings(".")) == 3
     assert findings(".", "--diff", "HEAD") == []
     (folder / "helper.py").write_text(helper.replace("< 8", "< 16"))
-    assert [each["path"] for each in findings(".", "--diff", "HEAD")] == ["caller.py"]
+    assert [each["path"] for each in findings(".", "--diff", "HEAD")] == ["caller.py", "helper.py"]
     (folder / "new.py").write_text(BAD)
-    assert {each["path"] for each in findings(".", "--diff", "HEAD")} == {"caller.py", "new.py"}
+    assert {each["path"] for each in findings(".", "--diff", "HEAD")} == {"caller.py", "helper.py", "new.py"}
     assert run(".", "--diff", "no-such-revision").exit_code == 2
 
 
