@@ -291,7 +291,8 @@ def write_pyperf(runs: dict[str, list[list[float]]], path: str) -> None:
     )
     suite.dump(path, replace=True)
     for benchmark in suite:
-        print(f"pyperf: {benchmark.get_name():<38} {benchmark}")
+        mean, spread = benchmark.mean() * 1e9, benchmark.stdev() * 1e9
+        print(f"pyperf: {benchmark.get_name():<38} {mean:.1f} +- {spread:.1f} ns")
 
 
 def instructions(options: argparse.Namespace) -> None:

@@ -31,6 +31,7 @@ DEPLOYMENTS = {
 
 
 def main() -> int:
+    """Compare the families that were asked for; 1 if something differs."""
     from tests.native.equality import Forms, compare
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])

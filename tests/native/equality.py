@@ -89,8 +89,9 @@ class Forms:
             {n: values[p][row[p]] for p, n in enumerate(names)}
             for row in itertools.islice(relation.solutions({}), 4096)
         ]
-        picked = random.Random(3).sample(found, min(count, len(found)))
-        return [self.package.pins(), *picked]
+        default = self.package.pins()
+        others = [t for t in found if t != default]
+        return [default, *random.Random(3).sample(others, min(count, len(others)))]
 
     def outcome(self, function: Any, args: Args) -> object:
         """The points of a choice, or the text of the refusal."""
