@@ -91,9 +91,23 @@ def build(source: Path, target: Path, extra: tuple[str, ...] = ()) -> None:
         raise BuildError(f"the compiler took more than {TIMEOUT:.0f} s") from None
     except OSError as error:
         raise BuildError(f"the compiler could not be started: {error}") from None
-    if done.returncode != 0 or not target.is_file():
+    if done.returncode == 0 and not target.is_file():
+        raise BuildError(f"{command[0]} made no module")
+    if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         first = next(
             (line for line in lines if "error" in line), lines[0] if lines else "no message"
         )
         raise BuildError(f"{command[0]} failed with exit code {done.returncode}: {first.strip()}")
+    if not fits(target):
+        target.unlink()
+        raise BuildError(f"what {command[0]} made is no module for this machine")
+
+
+def fits(module: Path) -> bool:
+    """Whether a built module is for the same machine as this Python, as far as ELF says it."""
+    with module.open("rb") as built, Path(sys.executable).open("rb") as running:
+        made, ours = built.read(20), running.read(20)
+    if ours[:4] != b"\x7fELF":
+        return True
+    return len(made) == 20 and made[:6] == ours[:6] and made[18:] == ours[18:]

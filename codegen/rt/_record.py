@@ -47,7 +47,10 @@ class Recorder:
         self._lock = threading.Lock()
         self._process = os.getpid()
         if self.path is not None:
+            from multiprocessing import util  # takes milliseconds
+
             atexit.register(self.close)
+            util.register_after_fork(self, _close_with_worker)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
 
@@ -119,6 +122,13 @@ class Recorder:
         # what was counted before the fork belongs to the parent, who writes it
         self._lock = threading.Lock()
         self._counts.clear()
+
+
+def _close_with_worker(recorder: Recorder) -> None:
+    # a forked worker of multiprocessing ends without the functions of atexit
+    from multiprocessing import util
+
+    util.Finalize(recorder, recorder.close, exitpriority=10)
 
 
 def _plain(value: Any) -> Any:

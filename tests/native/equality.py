@@ -159,7 +159,14 @@ class Forms:
         folder.mkdir(exist_ok=True)
         (folder / "selector.h").write_text(header)
         (folder / "host.c").write_text(host)
-        flags = [level, "-std=c99", "-fsanitize=undefined", *STOP, *STRICT, "-ffp-contract=off"]
+        flags = [
+            level,
+            "-std=c99",
+            "-fsanitize=address,undefined",
+            *STOP,
+            *STRICT,
+            "-ffp-contract=off",
+        ]
         subprocess.run(
             ["gcc", *flags, str(folder / "host.c"), "-o", str(folder / "host"), "-lm"], check=True
         )

@@ -35,7 +35,8 @@ def refused_build(tmp_path: Path, monkeypatch, **env: str) -> tuple[Sink, Path]:
 @pytest.mark.parametrize(
     ("env", "text"),
     [({"PATH": ""}, "no C compiler"), ({"CC": "no-such-compiler"}, "no-such-compiler"),
-     ({"CC": "false"}, "failed with exit code 1")],
+     ({"CC": "false"}, "failed with exit code 1"), ({"CC": "true"}, "made no module"),
+     ({"CC": "sh -c 'for f; do case $f in *.so) echo x > $f;; esac; done' x"}, "this machine")],
 )  # fmt: skip
 def test_without_a_compiler_one_warning_and_the_same_selector(
     env, text, package, tmp_path, monkeypatch
