@@ -55,6 +55,8 @@ def builtin(
 
             read = ast.copy_location(ast.Attribute(node.args[0], key.value, ast.Load()), node)
             return evaluate(state, read)
+    if name == "getattr" and len(arguments) > 1:
+        return Val(arguments[1].taint, opaque=True)
     if name == "dict":
         return Val(fields=keywords)
     if name in ("range", "enumerate", "zip", "map", "filter"):

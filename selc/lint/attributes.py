@@ -7,7 +7,7 @@ import ast
 from selc.lint.index import Class
 from selc.lint.session import Session
 from selc.lint.state import State
-from selc.lint.values import dotted
+from selc.lint.values import Val, dotted
 
 
 def attribute_types(session: Session, owner: Class) -> dict[str, Class]:
@@ -80,3 +80,28 @@ def _constructed(
                 found.setdefault(attr, made)
         case _:
             pass
+
+
+def constructed(owner: Class, arguments: list[Val], keywords: dict[str, Val]) -> dict[str, Val]:
+    """Attributes of a new object that are arguments of its constructor."""
+    method = owner.methods.get("__init__")
+    if method is None:
+        declared = [
+            node.target.id
+            for node in owner.node.body
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+        ]
+        return dict(zip(declared, arguments, strict=False))
+    given = dict(zip([each.arg for each in method.parameters], arguments, strict=False))
+    given |= keywords
+    found = {}
+    for node in method.node.body:
+        match node:
+            case ast.Assign(
+                targets=[ast.Attribute(value=ast.Name(id="self"), attr=attr)],
+                value=ast.Name(id=name),
+            ) if name in given:
+                found[attr] = given[name]
+            case _:
+                pass
+    return found

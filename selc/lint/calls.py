@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from selc.lint.arithmetic import builtin, of_tensor, time_source
+from selc.lint.attributes import constructed
 from selc.lint.choice import is_launch
 from selc.lint.expr import evaluate, run_lambda
 from selc.lint.index import Class, Function
 from selc.lint.instantiate import bind, hits_of_call, returned_by_call
-from selc.lint.sinks import check_field, report
+from selc.lint.sinks import check_field, check_store, report
 from selc.lint.state import State
 from selc.lint.tables import get, is_table
 from selc.lint.values import (
@@ -71,6 +72,8 @@ def call(state: State, node: ast.Call) -> Val:
             if row is not None:
                 return row
         if last == "update":
+            for key, value in keywords.items():
+                check_store(state, key, value, node, True)
             for given in arguments:
                 for key, value in (given.fields or {}).items():
                     check_field(state, node, key, value, "", "a configuration")
@@ -97,6 +100,8 @@ def call(state: State, node: ast.Call) -> Val:
 def _record(target: object, name: str, arguments: list[Val], keywords: dict[str, Val]) -> Val:
     """A new object: its fields, and what picked it if it stands for a choice."""
     fields = dict(keywords)
+    if isinstance(target, Class):
+        fields |= constructed(target, arguments, keywords)
     for value in arguments:
         fields.update(value.fields or {})
     taint: Taint = CLEAN

@@ -78,14 +78,14 @@ def _attribute(state: State, node: ast.Attribute) -> Val:
         return _mode(state, node)
     base = evaluate(state, node.value)
     attr = node.attr
+    if base.fields is not None and attr in base.fields:
+        return base.fields[attr]
     if attr in _PLAIN:
         return NOTHING
     if attr == "shape":
         return Val(shape=step(base.rows, state.at(node))) if base.rows else OPAQUE
     if attr == "nbytes":
         return Val(step(base.rows, state.at(node)))
-    if base.fields is not None and attr in base.fields:
-        return base.fields[attr]
     if isinstance(base.target, Class):
         known = _known(state, base.target, attr)
         if known is not None:
@@ -316,7 +316,7 @@ def _is_benign(node: ast.Compare, operands: list[ast.expr], values: list[Val]) -
     operator = node.ops[0]
     for value, mirrored in ((values[1], False), (values[0], True)):
         if value.const in (0, -1) and not isinstance(value.const, bool):
-            return not _is_partial(values)
+            return not _is_partial(values) and not any(map(_is_remainder, operands))
         if value.const == 1 and not isinstance(value.const, bool):
             below = (ast.Gt, ast.LtE) if mirrored else (ast.Lt, ast.GtE)
             if isinstance(operator, below):
@@ -331,6 +331,11 @@ def _is_benign(node: ast.Compare, operands: list[ast.expr], values: list[Val]) -
 def _is_arity(node: ast.expr) -> bool:
     """`len(x)`, of what may as well be a tuple."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
+
+
+def _is_remainder(node: ast.expr) -> bool:
+    """`a % b`, `a & b`: zero is one of several answers, not emptiness."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.BitAnd)
 
 
 def _is_partial(values: list[Val]) -> bool:

@@ -61,6 +61,8 @@ class Session:
     summaries: dict[tuple[int, int], Summary] = field(default_factory=dict)
     active: set[int] = field(default_factory=set)
     facts: dict[int, dict[str, Val]] = field(default_factory=dict)
+    kept: list[Function] = field(default_factory=list)
+    """Functions inside functions: summaries go by identity, which must not be used twice."""
     computing: dict[int, bool] = field(default_factory=dict)
     types: dict[int, dict[str, Class]] = field(default_factory=dict)
 

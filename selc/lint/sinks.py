@@ -105,12 +105,12 @@ def _chosen(taint: Taint) -> bool:
     return any(flow.threshold or flow.control for flow in taint.values())
 
 
-def check_store(state: State, name: str, value: Val, node: ast.stmt, lasting: bool = False) -> None:
+def check_store(state: State, name: str, value: Val, node: ast.stmt | ast.Call, lasting: bool = False) -> None:
     """An assignment to a name or attribute that is a field by its name."""
     if state.silent:
         return
     taint = value.taint
-    if lasting and value.const is not UNKNOWN and value.const is not None:
+    if lasting and (value.taint or (value.const is not UNKNOWN and value.const is not None)):
         taint = merge(taint, state.control)
     if not taint:
         return
@@ -119,7 +119,7 @@ def check_store(state: State, name: str, value: Val, node: ast.stmt, lasting: bo
         what = f"where a request is cut, `{name}`,"
         report(state, "SEL108", "warning", node, taint, sink=name, role="chunk", what=what)
     elif role == "harmful":
-        if lasting:
+        if lasting or isinstance(node, ast.Call):
             check_field(state, node, name, tainted(NOTHING, taint), "", "what is stored")
         else:
             state.pending[name] = (node, taint)

@@ -45,7 +45,7 @@ class State:
     returned: list[Returned] = field(default_factory=list)
     summary: Summary = field(default_factory=Summary)
     local_imports: dict[str, str] = field(default_factory=dict)
-    pending: dict[str, tuple[ast.stmt, Taint]] = field(default_factory=dict)
+    pending: dict[str, tuple[ast.stmt | ast.Call, Taint]] = field(default_factory=dict)
     """Variables named like harmful fields, until a real sink is met."""
     broken: Taint = field(default_factory=lambda: CLEAN)
     """Conditions under which the current loop was left early."""

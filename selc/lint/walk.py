@@ -217,9 +217,7 @@ def _statement(state: State, node: ast.stmt, after: tuple[Sequence[ast.stmt], ..
         case ast.For() | ast.AsyncFor():
             _for(state, node, after)
         case ast.While(test=test, body=body):
-            _havoc(state, body)
-            evaluate(state, test)
-            _loop(state, body, after)
+            _while(state, node, test, body, after)
             execute(state, node.orelse, after)
         case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
             for item in items:
@@ -445,6 +443,27 @@ def _for(state: State, node: ast.For | ast.AsyncFor, after: tuple[Sequence[ast.s
     execute(state, node.orelse, after)
 
 
+def _while(
+    state: State,
+    node: ast.While,
+    test: ast.expr,
+    body: Sequence[ast.stmt],
+    after: tuple[Sequence[ast.stmt], ...],
+) -> None:
+    """What a loop changes follows the condition that ends it."""
+    from selc.lint.expr import evaluate
+
+    _havoc(state, body)
+    cause = step(evaluate(state, test).taint, state.at(node), control=True)
+    broken, state.broken = state.broken, cause
+    before = dict(state.env)
+    _loop(state, body, after)
+    for name, value in state.env.items():
+        if state.broken and name in before and before[name] is not value and is_choice(value):
+            state.env[name] = tainted(value, state.broken)
+    state.broken = broken
+
+
 def _is_target(target: ast.expr, name: str) -> bool:
     return isinstance(target, ast.Name) and target.id == name
 
@@ -527,7 +546,8 @@ def _nested(state: State, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
     execute(state, node.body, ())
     state.env, state.control, state.returned = env, control, returned
     state.receiver, state.loops = receiver, loops
-    state.env[node.name] = Val(target=node)
+    state.session.kept.append(inner)
+    state.env[node.name] = Val(target=inner)
 
 
 def _from_call(value: Val) -> bool:
