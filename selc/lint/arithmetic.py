@@ -29,50 +29,58 @@ def builtin(
     state: State, node: ast.Call, name: str, arguments: list[Val], keywords: dict[str, Val]
 ) -> Val | None:
     """A builtin, or a function that does the same; None for another."""
-    last = name.rsplit(".", 1)[-1]
-    where = state.at(node)
-    module = name.rpartition(".")[0]
+    module, _, last = name.rpartition(".")
     if name in _CLEAN_CALLS:
         return NOTHING
-    if name == "len" and arguments:
-        value = arguments[0]
-        if value.shape:
-            return NOTHING
-        size = merge(value.rows, value.vec)
-        return Val(step(size, where), opaque=not size)
-    if last in _REDUCERS and module in ("", "np", "torch", "numpy", "math") and arguments:
-        return _reduced(state, node, arguments, keywords)
-    if name in ("sorted", "list", "tuple", "set", "reversed", "iter") and arguments:
-        return arguments[0]
-    if last in ("bisect", "bisect_left", "bisect_right") and len(arguments) > 1:
-        return Val(
-            step(arguments[1].taint, where, f"bisect: {state.module.line(node.lineno)}"[:90])
-        )
-    if name == "getattr" and len(node.args) >= 2:
-        key = node.args[1]
-        if isinstance(key, ast.Constant) and isinstance(key.value, str):
-            from selc.lint.expr import evaluate
-
-            read = ast.copy_location(ast.Attribute(node.args[0], key.value, ast.Load()), node)
-            return evaluate(state, read)
-    if name == "getattr" and len(arguments) > 1:
-        return Val(arguments[1].taint, opaque=True)
     if name == "dict":
         return Val(fields=keywords)
+    if not arguments:
+        return None
+    if last in _REDUCERS and module in ("", "np", "torch", "numpy", "math"):
+        return _reduced(state, node, arguments, keywords)
+    if name in ("sorted", "list", "tuple", "set", "reversed", "iter"):
+        return arguments[0]
     if name in ("range", "enumerate", "zip", "map", "filter"):
         taint: Taint = CLEAN
         for value in arguments:
             taint = merge(taint, merge(value.vec, value.rows))
         return Val(vec=taint)
-    if name == "next" and arguments:
-        value = arguments[0]
-        return Val(merge(value.taint, value.vec))
-    if name in ("functools.partial", "partial") and node.args:
-        target = state.resolve(dotted(node.args[0]))
-        if isinstance(target, Function):
-            return Val(target=Partial(target, tuple(arguments[1:]), keywords))
-        return arguments[0]
-    return None
+    return _named_builtin(state, node, name, arguments, keywords)
+
+
+def _named_builtin(
+    state: State, node: ast.Call, name: str, arguments: list[Val], keywords: dict[str, Val]
+) -> Val | None:
+    """`len`, `next`, `bisect`, `getattr`, `partial`."""
+    where, first = state.at(node), arguments[0]
+    match name.rsplit(".", 1)[-1]:
+        case "len" if name == "len":
+            size = CLEAN if first.shape else merge(first.rows, first.vec)
+            return Val(step(size, where), opaque=not size and not first.shape)
+        case "next" if name == "next":
+            return Val(merge(first.taint, first.vec))
+        case "bisect" | "bisect_left" | "bisect_right" if len(arguments) > 1:
+            words = f"bisect: {state.module.line(node.lineno)}"[:90]
+            return Val(step(arguments[1].taint, where, words))
+        case "getattr" if len(arguments) > 1:
+            return _getattr(state, node, arguments[1])
+        case "partial":
+            target = state.resolve(dotted(node.args[0])) if node.args else None
+            if isinstance(target, Function):
+                return Val(target=Partial(target, tuple(arguments[1:]), keywords))
+            return first
+        case _:
+            return None
+
+
+def _getattr(state: State, node: ast.Call, name: Val) -> Val:
+    from selc.lint.expr import evaluate
+
+    key = node.args[1]
+    if isinstance(key, ast.Constant) and isinstance(key.value, str):
+        read = ast.copy_location(ast.Attribute(node.args[0], key.value, ast.Load()), node)
+        return evaluate(state, read)
+    return Val(name.taint, opaque=True)
 
 
 def _reduced(state: State, node: ast.Call, arguments: list[Val], keywords: dict[str, Val]) -> Val:
@@ -109,23 +117,29 @@ def of_tensor(
     where = state.at(node)
     if method in _CLEAN_METHODS:
         return NOTHING
+    if method in _KEYS:
+        return base
     if method == "size" and (base.rows or base.vec):
         if not arguments:
             return Val(shape=step(base.rows, where))
-        first = arguments[0].const == 0
-        return Val(step(base.rows, where)) if first else NOTHING
+        return Val(step(base.rows, where)) if arguments[0].const == 0 else NOTHING
     if method == "numel" and (base.rows or base.shape):
         return Val(step(merge(base.rows, base.shape), where))
-    if method in _KEYS:
-        return base
     if method in _REDUCERS and base.vec:
         return Val(step(base.vec, where))
     if method in ("tolist", "cpu", "cuda", "to", "clone", "numpy", "contiguous", "int", "long"):
         return base
-    if base.taint and method in ("bit_length", "item", "tolist", "max", "min", "sum", "__index__"):
-        return Val(step(base.taint, where))
+    return _other_method(state, node, base, method, arguments)
+
+
+def _other_method(
+    state: State, node: ast.Call, base: Val, method: str, arguments: list[Val]
+) -> Val | None:
+    """What is left: numbers stay numbers, tensors keep their rows."""
+    if base.taint and method in ("bit_length", "item", "max", "min", "sum", "__index__"):
+        return Val(step(base.taint, state.at(node)))
     if base.rows or base.vec:
-        if method in ("max", "min", "sum", "amax", "mean", "item", "any", "all"):
+        if method in _REDUCERS:
             return Val(opaque=True)
         return Val(rows=base.rows, vec=base.vec, opaque=True)
     if base.shape:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from selc.lint.index import Class
+from selc.lint.index import Class, Function
 from selc.lint.session import Session
 from selc.lint.state import State
 from selc.lint.values import Val, dotted
@@ -24,30 +24,35 @@ def attribute_types(session: Session, owner: Class) -> dict[str, Class]:
     method = owner.methods.get("__init__")
     if method is None:
         return found
+    _from_constructor(session, method, found)
+    return found
+
+
+def _from_constructor(session: Session, method: Function, found: dict[str, Class]) -> None:
     state = State(session, method.module, method, 0)
-    for inner in ast.walk(method.node):
-        if isinstance(inner, ast.Import | ast.ImportFrom):
-            state.imports(inner)
     notes = {each.arg: each.annotation for each in method.parameters}
-    for inner in ast.walk(method.node):
-        match inner:
-            case ast.Assign(
-                targets=[ast.Attribute(value=ast.Name(id="self"), attr=attr)], value=value
+    inside = list(ast.walk(method.node))
+    for node in inside:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            state.imports(node)
+    for node in inside:
+        match node:
+            case ast.Assign(targets=[ast.Attribute(attr=attr) as target], value=value) if _own(
+                target
             ):
                 _constructed(state, attr, value, notes, found)
-            case ast.AnnAssign(
-                target=ast.Attribute(value=ast.Name(id="self"), attr=attr),
-                annotation=note,
-                value=value,
-            ):
-                owner_found = state.annotated(note)
-                if owner_found is not None:
-                    found.setdefault(attr, owner_found)
-                elif value is not None:
-                    _constructed(state, attr, value, notes, found)
+            case ast.AnnAssign(target=ast.Attribute(attr=attr) as target) if _own(target):
+                named = state.annotated(node.annotation)
+                if named is not None:
+                    found.setdefault(attr, named)
+                elif node.value is not None:
+                    _constructed(state, attr, node.value, notes, found)
             case _:
                 pass
-    return found
+
+
+def _own(target: ast.Attribute) -> bool:
+    return isinstance(target.value, ast.Name) and target.value.id == "self"
 
 
 def _note(

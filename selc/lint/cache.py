@@ -1,7 +1,7 @@
-"""Results by content: one small file for each linted one, valid while all that was read is the same.
+"""Results by content: one small file for each linted one, valid while all it read is the same.
 
-Entries are JSON, appear by renaming, and are dropped if they do not read back. A cache that cannot be
-written is no error.
+Entries are JSON, appear by renaming, and are dropped if they do not read back. A cache that
+cannot be written is no error.
 """
 
 from __future__ import annotations

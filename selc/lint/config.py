@@ -1,4 +1,4 @@
-"""Configuration: `[tool.selc.lint]` of pyproject.toml or `[lint]` of selc.toml, checked key by key."""
+"""Configuration: `[tool.selc.lint]` of pyproject.toml or `[lint]` of selc.toml, checked."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KEYS: Mapping[str, type | tuple[type, ...]] = {
 }
 _LISTS = {"names": NAME_LISTS, "roles": (*ROLE_LISTS, "kernels"), "functions": FUNCTION_LISTS}
 TESTS = ("test", "tests", "benchmark", "benchmarks", "test_*.py", "bench_*.py", "conftest.py")
-"""What is no serving code; left out below a folder that is linted, unless `exclude` says otherwise."""
+"""What is no serving code: left out below a linted folder, unless `exclude` says otherwise."""
 EXCLUDED = (".git", ".venv", "venv", "__pycache__", "node_modules", ".tox", ".mypy_cache", "build")
 
 

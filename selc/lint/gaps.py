@@ -21,7 +21,7 @@ def check_gaps(
     hits: list[tuple[Finding, str]],
     kept: list[tuple[Finding, str]],
 ) -> list[Finding]:
-    """Findings that the mode leaves, marked where the mode pins others of their kind; pins that are lost.
+    """Findings that the mode leaves, marked where it pins others of their kind; lost pins.
 
     `hits` are the findings without the mode, `kept` those that are left with it.
     """
@@ -52,8 +52,9 @@ def _siblings(
             message = f"{finding.message}; the invariant mode pins `{half.sink}` here and not this"
             yield _recoded(finding, "SEL304", message)
         elif kind in guarded and finding.code in ("SEL101", "SEL103", "SEL106"):
-            sibling = guarded[kind].place
-            message = f"{finding.message}; the invariant mode pins the same at {sibling.path}:{sibling.line}"
+            other = guarded[kind].place
+            place = f"{other.path}:{other.line}"
+            message = f"{finding.message}; the invariant mode pins the same at {place}"
             yield _recoded(finding, "SEL301", message)
         else:
             yield finding
@@ -111,8 +112,7 @@ def _sequence(
 ) -> Iterator[Finding]:
     for node in body:
         if isinstance(node, ast.If) and asks(names, node.test):
-            for target, inner in _constants(node.body):
-                pinned[target] = inner
+            pinned.update(_constants(node.body))
             for target, _ in _constants(node.orelse):
                 pinned.pop(target, None)
             if node.body and isinstance(node.body[-1], ast.Return | ast.Raise):
@@ -149,7 +149,7 @@ def _keeps(first: ast.stmt, value: ast.expr, target: str, names: Names) -> bool:
 
 
 def _constants(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
-    """Targets that statements set, with the statements; what is no name or attribute is left out."""
+    """Names and attributes that statements set, with the statements."""
     for node in body:
         match node:
             case ast.Assign(targets=[ast.Name() | ast.Attribute() as target]):

@@ -1,7 +1,7 @@
 """Modules as they are met: functions, classes, imports and constants, found without importing.
 
-A module is read once and by text alone. Names are followed through imports and re-exports; what lies
-outside the package of the linted file is not looked for.
+A module is read once and by text alone. Names are followed through imports and re-exports; what
+lies outside the package of the linted file is not looked for.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def _is_scale(target: ast.expr) -> bool:
 
 
 def _whole_max(names: Names, node: ast.AST) -> str:
-    """The activation of `x.abs().max()`, `torch.max(torch.abs(x))`, `x.amax()`: no axis is named."""
+    """The activation of `x.abs().max()`, `torch.max(torch.abs(x))`, `x.amax()`: over all axes."""
     if not isinstance(node, ast.Call) or node.keywords:
         return ""
     name = dotted(node.func)
@@ -70,7 +70,10 @@ def _finding(module: Module, node: ast.Assign, source: str) -> Finding:
         node.end_lineno or node.lineno,
         (node.end_col_offset or 0) + 1,
     )
-    message = f"`{sink}` is the largest value over all rows of `{source}`: neighbours change a request's numbers"
+    message = (
+        f"`{sink}` is the largest value over all rows of `{source}`: neighbours change a request's "
+        "numbers"
+    )
     return Finding(
         "SEL401",
         known.name,

@@ -1,7 +1,7 @@
 """The registry of rules: what each one finds, why it matters, an example, what to write instead.
 
-`selc explain`, docs/rules, SARIF and the tests of rules are made from here: the linter finds the rule
-in its example and not in what it recommends.
+`selc explain`, docs/rules, SARIF and the tests of rules are made from here: the linter finds the
+rule in its example and not in what it recommends.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What one run shares: the index, the names, and summaries of functions by level of calls.
 
-A summary of level n follows n more levels of calls; each level has its own, so that an answer does not
-depend on who asked first.
+A summary of level n follows n more levels of calls; each level has its own, so that an answer does
+not depend on who asked first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from selc.lint.index import Class, Function, Index
 from selc.lint.model import Place, Step
 from selc.lint.names import Names
 from selc.lint.values import NOTHING, Flow, Label, Val
-
 
 BUDGET = 60_000
 
@@ -85,7 +84,7 @@ class Session:
         return found
 
     def attributes(self, owner: Class) -> dict[str, Val]:
-        """What `__init__` leaves in the attributes: constants and the mode, nothing of the batch."""
+        """What `__init__` leaves in attributes: constants and the mode, nothing of the batch."""
         found = self.facts.get(id(owner))
         if found is None:
             self.facts[id(owner)] = {}

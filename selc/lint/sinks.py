@@ -105,7 +105,9 @@ def _chosen(taint: Taint) -> bool:
     return any(flow.threshold or flow.control for flow in taint.values())
 
 
-def check_store(state: State, name: str, value: Val, node: ast.stmt | ast.Call, lasting: bool = False) -> None:
+def check_store(
+    state: State, name: str, value: Val, node: ast.stmt | ast.Call, lasting: bool = False
+) -> None:
     """An assignment to a name or attribute that is a field by its name."""
     if state.silent:
         return
@@ -156,10 +158,16 @@ def _differing(first: Val, second: Val) -> list[str]:
         one, other = ours.get(key), theirs.get(key)
         if one is None or other is None:
             out.append(key)
-        elif one is not other and (one.const is UNKNOWN or one.const != other.const):
-            if one.const is not UNKNOWN or other.const is not UNKNOWN:
-                out.append(key)
+        elif not _equal(one, other):
+            out.append(key)
     return out
+
+
+def _equal(first: Val, second: Val) -> bool:
+    """Whether two values are the same, or both unknown."""
+    if first is second or (first.const is UNKNOWN and second.const is UNKNOWN):
+        return True
+    return type(first.const) is type(second.const) and bool(first.const == second.const)
 
 
 def _assignment(body: Sequence[ast.stmt], name: str) -> ast.stmt | None:

@@ -37,11 +37,15 @@ def _decorated(module: Module, names: Names) -> Iterator[Finding]:
                     made = aliases[mark.id]
                     applied.add(mark.id)
                 yield from _mark(module, names, node, mark, made)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id in aliases and node.args and isinstance(node.args[0], ast.Name):
-                kernel = module.functions.get(node.args[0].id)
+        match node:
+            case ast.Call(func=ast.Name(id=alias), args=[ast.Name(id=name), *_]) if (
+                alias in aliases
+            ):
+                kernel = module.functions.get(name)
                 if kernel is not None and isinstance(kernel.node, ast.FunctionDef):
-                    yield from _mark(module, names, kernel.node, node, aliases[node.func.id])
+                    yield from _mark(module, names, kernel.node, node, aliases[alias])
+            case _:
+                pass
 
 
 def _mark(
@@ -82,8 +86,8 @@ def _mark(
     taken = [each.arg for each in kernel.args.args if _is_batch(names, each.arg)]
     if moving and taken:
         message = (
-            f"`{kernel.name}` is tuned by whichever `{taken[0]}` comes first: the key leaves it out, "
-            f"and its configurations differ in `{moving[0]}`"
+            f"`{kernel.name}` is tuned by whichever `{taken[0]}` comes first: the key leaves it "
+            f"out, and its configurations differ in `{moving[0]}`"
         )
         yield _finding(
             module,

@@ -1,9 +1,9 @@
 """One file: its findings and notices, what they depend on, and the pre-filter before all that.
 
-The pre-filter asks whether any word of a file's text is one that a source, a rule or a description of
-a library needs. It misses nothing: a value counts as the batch's only by a name or an annotation in
-the linted file, and what a call brings back from another file is named there or depends on arguments
-that are named here.
+The pre-filter asks whether any word of a file's text is one that a source, a rule or a description
+of a library needs. It misses nothing: a value counts as the batch's only by a name or an annotation
+in the linted file, and what a call brings back from another file is named there or depends on
+arguments that are named here.
 """
 
 from __future__ import annotations

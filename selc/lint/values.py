@@ -1,7 +1,7 @@
 """Abstract values: which labels of the batch a value carries, and what is known of its shape.
 
-A label is `("src", name)` for a batch quantity, or `("arg", i)`, `("shape", i)`, `("vec", i)` for what
-a parameter may bring. A taint maps labels to the way they took; an empty mapping is clean.
+A label is `("src", name)` for a batch quantity, or `("arg", i)`, `("shape", i)`, `("vec", i)` for
+what a parameter may bring. A taint maps labels to the way they took; an empty one is clean.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ def join(first: Val, second: Val) -> Val:
     if first is second:
         return first
     items = None
-    if first.items is not None and second.items is not None:
-        if len(first.items) == len(second.items):
-            items = tuple(map(join, first.items, second.items))
+    ones, others = first.items, second.items
+    if ones is not None and others is not None and len(ones) == len(others):
+        items = tuple(map(join, ones, others))
     fields: Mapping[str, Val] | None = None
     if first.fields is not None or second.fields is not None:
         ours, theirs = first.fields or {}, second.fields or {}

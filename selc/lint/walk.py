@@ -134,9 +134,10 @@ def parameter(
     is_number = _NUMBER.fullmatch(note) is not None
     typed = bool(note) and not is_tensor and not is_number
     where = state.at(each, f"parameter {name}")
-    if not kind and not offline and state.names.matches("parameters", name):
-        if is_number or (not note and siblings[:3] in (["m", "n", "k"], ["m", "k", "n"])):
-            kind = "scalar"
+    shapes = siblings[:3] in (["m", "n", "k"], ["m", "k", "n"])
+    by_type = is_number or (not note and shapes)
+    if not kind and not offline and by_type and state.names.matches("parameters", name):
+        kind = "scalar"
     given = _labelled(position, where, is_tensor, is_number or note in ("str", "str | None"))
     if kind == "scalar":
         if is_tensor:
@@ -190,28 +191,7 @@ def execute(
 
 
 def _statement(state: State, node: ast.stmt, after: tuple[Sequence[ast.stmt], ...]) -> str | None:
-    from selc.lint.expr import evaluate
-
     match node:
-        case ast.Assign(targets=targets, value=value):
-            result = evaluate(state, value)
-            for target in targets:
-                assign(state, target, result, node)
-        case ast.AnnAssign(target=target, value=value):
-            if value is not None:
-                result = evaluate(state, value)
-                if result.target is None and (owner := state.annotated(node.annotation)):
-                    result = Val(result.taint, rows=result.rows, vec=result.vec, target=owner)
-                assign(state, target, result, node)
-        case ast.AugAssign(target=target, value=value):
-            _augment(state, node, target, evaluate(state, value))
-        case ast.Expr(value=value):
-            evaluate(state, value)
-        case ast.Return(value=value):
-            state.leave(node, evaluate(state, value) if value is not None else Val(const=None))
-            return "return"
-        case ast.Raise():
-            return "raise"
         case ast.If():
             return branch(state, node, after)
         case ast.For() | ast.AsyncFor():
@@ -220,29 +200,64 @@ def _statement(state: State, node: ast.stmt, after: tuple[Sequence[ast.stmt], ..
             _while(state, node, test, body, after)
             execute(state, node.orelse, after)
         case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
-            for item in items:
-                held = evaluate(state, item.context_expr)
-                if item.optional_vars is not None:
-                    assign(state, item.optional_vars, held, node)
-            return execute(state, body, after)
+            return _with(state, node, items, body, after)
         case ast.Try() | ast.TryStar():
             return _try(state, node, after)
         case ast.Match():
             return _match(state, node, after)
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             _nested(state, node)
+        case _:
+            return _simple(state, node)
+    return None
+
+
+def _simple(state: State, node: ast.stmt) -> str | None:
+    """A statement without a body."""
+    from selc.lint.expr import evaluate
+
+    match node:
+        case ast.Assign(targets=targets, value=value):
+            result = evaluate(state, value)
+            for target in targets:
+                assign(state, target, result, node)
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            result = evaluate(state, value)
+            if result.target is None and (owner := state.annotated(node.annotation)):
+                result = Val(result.taint, rows=result.rows, vec=result.vec, target=owner)
+            assign(state, target, result, node)
+        case ast.AugAssign(target=target, value=value):
+            _augment(state, node, target, evaluate(state, value))
+        case ast.Expr(value=value) | ast.Assert(test=value):
+            evaluate(state, value)
+        case ast.Return(value=value):
+            state.leave(node, evaluate(state, value) if value is not None else Val(const=None))
+            return "return"
+        case ast.Raise():
+            return "raise"
         case ast.Import() | ast.ImportFrom():
             state.imports(node)
-        case ast.Assert(test=test):
-            evaluate(state, test)
         case ast.Break() | ast.Continue():
             return "break"
-        case ast.Delete(targets=targets):
-            for target in targets:
-                state.env.pop(dotted(target), None)
         case _:
             pass
     return None
+
+
+def _with(
+    state: State,
+    node: ast.stmt,
+    items: list[ast.withitem],
+    body: Sequence[ast.stmt],
+    after: tuple[Sequence[ast.stmt], ...],
+) -> str | None:
+    from selc.lint.expr import evaluate
+
+    for item in items:
+        held = evaluate(state, item.context_expr)
+        if item.optional_vars is not None:
+            assign(state, item.optional_vars, held, node)
+    return execute(state, body, after)
 
 
 def assign(state: State, target: ast.expr, value: Val, node: ast.stmt) -> None:

@@ -266,7 +266,9 @@ def test_a_call_in_another_module(project: Lint) -> None:
     assert found[0].threshold == "rows_here < 64"
 
 
-def test_a_function_that_is_too_large_is_said(project: Lint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_is_too_large_is_said(
+    project: Lint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from selc.lint import session
 
     monkeypatch.setattr(session, "BUDGET", 10)

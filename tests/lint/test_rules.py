@@ -30,7 +30,7 @@ def test_codes_and_names_are_unique_and_texts_are_there() -> None:
     rules = all_rules()
     assert len({rule.code for rule in rules}) == len({rule.name for rule in rules}) == len(rules)
     for rule in rules:
-        assert rule.what and rule.why and rule.limits and rule.fix, rule.code
+        assert all((rule.what, rule.why, rule.limits, rule.fix)), rule.code
         assert find_rule(rule.name) is find_rule(rule.code.lower()) is rule
 
 

@@ -53,7 +53,9 @@ def test_exit_codes(folder: Path) -> None:
 
 
 def test_fail_on(folder: Path) -> None:
-    (folder / "bad.py").write_text("def f(x):\n    if x.shape[0] < 8:\n        return gemm_a(x)\n    return gemm_b(x)\n")
+    (folder / "bad.py").write_text(
+        "def f(x):\n    if x.shape[0] < 8:\n        return gemm_a(x)\n    return gemm_b(x)\n"
+    )
     assert run("bad.py").exit_code == 1
     assert run("bad.py", "--fail-on", "error").exit_code == 0
 
@@ -172,7 +174,11 @@ def test_only_what_a_change_touches(folder: Path) -> None:
     (folder / "helper.py").write_text(helper.replace("< 8", "< 16"))
     assert [each["path"] for each in findings(".", "--diff", "HEAD")] == ["caller.py", "helper.py"]
     (folder / "new.py").write_text(BAD)
-    assert {each["path"] for each in findings(".", "--diff", "HEAD")} == {"caller.py", "helper.py", "new.py"}
+    assert {each["path"] for each in findings(".", "--diff", "HEAD")} == {
+        "caller.py",
+        "helper.py",
+        "new.py",
+    }
     assert run(".", "--diff", "no-such-revision").exit_code == 2
 
 
@@ -196,7 +202,9 @@ def test_the_cache_answers_while_nothing_has_changed(folder: Path) -> None:
 
 def test_formats(folder: Path) -> None:
     full = run("bad.py").stdout
-    assert "bad.py:3:" in full and "error[SEL101]" in full and "Found 1 error." in full
+    assert "bad.py:3:" in full
+    assert "error[SEL101]" in full
+    assert "Found 1 error." in full
     assert "the batch enters here" in full or "parameter x" in full
     concise = run("bad.py", "--output-format", "concise").stdout
     assert concise.startswith("bad.py:3:")
@@ -207,7 +215,9 @@ def test_formats(folder: Path) -> None:
 
 
 def test_sarif(folder: Path) -> None:
-    (folder / "other.py").write_text(BAD.replace("split_k)", "split_k)  # selc: ignore[SEL101] -- known"))
+    (folder / "other.py").write_text(
+        BAD.replace("split_k)", "split_k)  # selc: ignore[SEL101] -- known")
+    )
     log = json.loads(run(".", "--output-format", "sarif").stdout)
     (found,) = log["runs"]
     kept, hidden = found["results"]

@@ -56,10 +56,11 @@ def summary(findings: Sequence[Finding]) -> str:
 
 def _diagnostic(finding: Finding) -> Diagnostic:
     place = finding.place
-    labels = []
-    for step in finding.trace[:-1][:_MOST_LABELS]:
-        if (step.path, step.line) != (place.path, place.line):
-            labels.append(Label(_span(step), _words(step, finding)))
+    labels = [
+        Label(_span(step), _words(step, finding))
+        for step in finding.trace[:-1][:_MOST_LABELS]
+        if (step.path, step.line) != (place.path, place.line)
+    ]
     return Diagnostic(
         finding.code,
         finding.message,
