@@ -8,7 +8,7 @@ READY := $(VENV)/.selc-ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup main test test-fast lint fmt types golden corpus native bench mutants docs ci clean
+.PHONY: help setup main test test-fast lint fmt types golden corpus native bench mutants lint-accuracy docs ci clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -67,8 +67,12 @@ bench-growth: $(READY) ## how compilation grows with the size of a selection
 bench-vra: $(READY) ## how legality of 7,168 assignments of the attention plan is decided
 	$(PY) benchmarks/vra.py
 
+lint-accuracy: $(READY) corpus ## recall and precision of `selc lint` on the engines (docs/lint-accuracy.md)
+	$(PY) benchmarks/lint_accuracy.py
+
 docs: $(READY) ## rewrite the generated pages
 	$(PY) scripts/errors_page.py
+	$(PY) scripts/rules_pages.py
 
 ci: ## what the continuous integration runs
 	.ci/run

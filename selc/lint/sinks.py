@@ -156,9 +156,7 @@ def _differing(first: Val, second: Val) -> list[str]:
     ours, theirs = first.fields or {}, second.fields or {}
     for key in {**ours, **theirs}:
         one, other = ours.get(key), theirs.get(key)
-        if one is None or other is None:
-            out.append(key)
-        elif not _equal(one, other):
+        if one is None or other is None or not _equal(one, other):
             out.append(key)
     return out
 
