@@ -171,12 +171,13 @@ class Judge:
 
     def _enumerate(self, claim: int) -> Verdict:
         self.counts["enumerated"] += 1
+        how = "exhaustive"
         for call, value in everywhere(self.dag, claim):
-            if value is not True:
-                if value is WIDE:
-                    return Verdict("sampled")
+            if value is WIDE:
+                how = "sampled"
+            elif value is not True:
                 return Verdict("refuted", call)
-        return Verdict("exhaustive")
+        return Verdict(how)
 
     def _sample(self, claim: int) -> Verdict | None:
         calls = self.calls(SAMPLES)

@@ -126,31 +126,42 @@ class Readings:
         return self.dag.add(node.op, [self.b(a) for a in node.args], node.attr)
 
     def _made(self, node: int, marks: set[int]) -> int | None:
-        """Whether `a` takes the choice from one of the marks; None if nothing else can be null."""
-        ends: list[int] = []
-        while node not in marks and self.g0.nodes[node].op == "mark":
-            node = self.g0.nodes[node].args[0]
-        todo = [node]
+        """Whether `a` takes the choice from one of the marks; None if it always does.
+
+        Where it is null, or what another `return` computes or names, it says nothing of the site.
+        """
+        root = self._unmarked(node, marks)
+        if root not in marks and self.g0.nodes[root].op != "select":
+            above = marks & set(self.g0.cone([root]))
+            return None if above else self.dag.const(False)
+        taken = self._taken(root, marks)
+        return None if taken == TRUE else taken
+
+    def _taken(self, root: int, marks: set[int]) -> int:
+        nodes = self.g0.nodes
+        found, todo = {root}, [root]
         while todo:
             n = todo.pop()
-            op, args, _ = self.g0.nodes[n]
-            if n not in marks and op == "select":
-                todo.extend(args[1:])
-            else:
-                ends.append(n)
-        nulls = [
-            n for n in ends if self.g0.nodes[n][0] == "const" and self.g0.nodes[n].attr is None
-        ]
-        if not nulls or any(n not in marks and n not in nulls for n in ends):
-            return None
-        return self._taken(node, marks)
+            if n not in marks and nodes[n].op == "select":
+                arms = {self._unmarked(a, marks) for a in nodes[n].args[1:]} - found
+                found |= arms
+                todo.extend(arms)
+        taken: dict[int, int] = {}
+        for n in sorted(found, key=self.g0.position):
+            op, args, _ = nodes[n]
+            if n in marks or op != "select":
+                taken[n] = self.dag.const(n in marks)
+                continue
+            then, other = (taken[self._unmarked(a, marks)] for a in args[1:])
+            same = then == other
+            taken[n] = then if same else self.dag.add("select", (self.a(args[0]), then, other))
+        return taken[root]
 
-    def _taken(self, node: int, marks: set[int]) -> int:
-        op, args, _ = self.g0.nodes[node]
-        if node in marks or op != "select":
-            return self.dag.const(node in marks)
-        then, other = (self._taken(a, marks) for a in args[1:])
-        return self.dag.add("select", (self.a(args[0]), then, other))
+    def _unmarked(self, node: int, marks: set[int]) -> int:
+        """The node under marks of other sites."""
+        while node not in marks and self.g0.nodes[node].op == "mark":
+            node = self.g0.nodes[node].args[0]
+        return node
 
     def _between(self) -> None:
         """What `mixed` overwrites: the choices, and what lies below a pin and above a choice."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from selc.check.dag import Dag
+from selc.check.decide import Judge, Verdict
 from selc.codegen import seal, selector_hash
 from selc.driver.check import run
 from tests.driver.conftest import Compile
@@ -53,6 +55,32 @@ def test_a_sound_folder(folder: Path) -> None:
     outcome = run(folder, False)
     assert outcome.text.isascii()
     assert "no path in R from 1 batch inputs to 2 bits points" in outcome.text
+
+
+def test_returns_that_name_different_variables(compiled: Compile, project: Path) -> None:
+    (project / "plan.py").write_text(
+        "def plan(m, r):\n    v = m // 30\n    if m > 200:\n        return {'a': v}\n"
+        "    assert v + 1 > 0\n    return {'a': 'wide' if m > 60 else 'narrow'}\n"
+    )
+    (project / "facts.yaml").write_text(
+        "selection: {function: plan, returns: {'*': bits}}\n"
+        "inputs:\n  m: {kind: runtime, type: int, range: [0, 119]}\n"
+        "  r: {kind: request, type: int, range: [0, 1]}\n"
+    )
+    assert compiled().exit_code == 0
+    assert results(project / "plan_selector")["guards"] == "ok"
+
+
+def test_a_value_that_is_too_wide_hides_no_counterexample() -> None:
+    dag = Dag()
+    x = dag.leaf("x", range(3))
+    wide = dag.add("lshift", (dag.const(1), dag.const(1 << 20)))
+    small = dag.add("eq", (x, dag.const(1)))
+    first = dag.add("eq", (x, dag.const(0)))
+    claim = dag.add("select", (first, dag.add("ge", (wide, x)), small))
+    assert Judge(dag, [], []).always(claim) == Verdict("refuted", {"x": 2})
+    rest = dag.add("select", (first, dag.add("ge", (wide, x)), dag.const(True)))
+    assert Judge(dag, [], []).always(rest) == Verdict("sampled")
 
 
 def test_a_changed_file(folder: Path) -> None:
