@@ -83,7 +83,12 @@ def test_called_directly_it_runs_outside_of_the_graph(module: Any) -> None:
         return y * choice.num_splits
 
     module.repin({"attention.num_splits": 2})
-    run, _ = compiled(layer)
+    whole, _ = compiled(layer, fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        whole(torch.ones(3, 2), 4096)
+    run, graphs = compiled(layer, dynamic=False)
+    run(torch.ones(3, 2), 4096)
+    assert len(graphs) == 2  # before the call and after it
     for tokens in (3, 4):
         x = torch.ones(tokens, 2)
         assert torch.equal(run(x, 4096), (x + 1) * 2)
