@@ -19,13 +19,15 @@ SOURCE = """\
 from lanes import MOST, unused
 
 SCALE = 1
+CONFIG = {"extra": 0}
 
 
 def plan(m, heads, stride):
     width = 16 if m <= 64 else 128
     stages = 4 if m <= 256 else SCALE + 1
     assert width * stages <= 256
-    return {"width": width, "stages": stages, "lanes": min(m, most()), "pad": stride + heads}
+    pad = stride + heads + CONFIG["extra"]
+    return {"width": width, "stages": stages, "lanes": min(m, most()), "pad": pad}
 
 
 def most():
@@ -42,6 +44,8 @@ def unrelated(count):
 class Unrelated:
     size = 4
 """
+
+TABLES = FACTS + "tables: {CONFIG: extra.json}\n"
 
 LANES = """\
 MOST = 32
@@ -99,6 +103,7 @@ CASES: list[tuple[str, Callable[[Path], dict[str, Any]], str]] = [
     ("`global` of a read constant",
      edit("plan.py", "    out = []\n", "    global SCALE; SCALE = 9\n"), "exit 2"),
     ("a fact", edit("facts.yaml", "heads: 8", "heads: 9"), "miss"),
+    ("the content of a table", edit("extra.json", "3", "4"), "miss"),
     ("the range of an input", edit("facts.yaml", "4096", "4095"), "miss"),
     ("a module where one was looked for in vain", shadow, "miss"),
     ("`--max-candidates`", option(max_candidates=9), "miss"),
@@ -111,7 +116,8 @@ CASES: list[tuple[str, Callable[[Path], dict[str, Any]], str]] = [
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in (("plan.py", SOURCE), ("lanes.py", LANES), ("facts.yaml", FACTS)):
+    for name, text in (("plan.py", SOURCE), ("lanes.py", LANES), ("facts.yaml", TABLES),
+                       ("extra.json", '{"extra": 3}')):  # fmt: skip
         (tmp_path / name).write_text(text)
     (tmp_path / "first").mkdir()
     return tmp_path
@@ -129,7 +135,7 @@ def test_the_table(
     compiled: Compile,
     folder: Path,
 ) -> None:
-    for name, text in (("plan.py", SOURCE), ("facts.yaml", FACTS)):
+    for name, text in (("plan.py", SOURCE), ("facts.yaml", TABLES)):
         (folder / name).write_text(text)
     roots = (folder / "first", folder)
     assert said(compiled(roots=roots)) == "miss"

@@ -231,7 +231,8 @@ def compare(forms: Forms, count: int, few: int, tuples: int) -> list[str]:
     said = []
     edges = forms.boundaries()
     calls = list(forms.random_calls(count, 1))
-    sample = [*edges[:: max(len(edges) // few, 1)], *calls[:few]]
+    served = (c for c in calls if not isinstance(forms.outcome(forms.package.select, c), str))
+    sample = [*edges[:: max(len(edges) // few, 1)], *itertools.islice(served, few)]
     settings = forms.tuples(tuples)
     share = -(-len(calls) // len(settings))
     done = forms.unpinned(sample)
