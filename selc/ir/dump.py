@@ -123,7 +123,7 @@ def format_domain(domain: Domain) -> str:
 def _inputs(graph: Graph, nodes: Sequence[Node] | None) -> Iterator[str]:
     read = None if nodes is None else {n.attr for n in nodes if n.op is Op.INPUT}
     for each in graph.inputs.values():
-        if read is None or each.name in read:
+        if read is None or each.name in read or each.kind == "knob":
             yield _input(each)
 
 

@@ -71,6 +71,13 @@ def test_returns_that_name_different_variables(compiled: Compile, project: Path)
     assert results(project / "plan_selector")["guards"] == "ok"
 
 
+def test_a_knob_that_nothing_reads(compiled: Compile, project: Path) -> None:
+    path = project / "facts.yaml"
+    path.write_text(path.read_text().replace("values: [32, 64]", "values: [64]"))
+    assert compiled().exit_code == 0
+    assert "failed" not in results(project / "plan_selector").values()
+
+
 def test_a_value_that_is_too_wide_hides_no_counterexample() -> None:
     dag = Dag()
     x = dag.leaf("x", range(3))
