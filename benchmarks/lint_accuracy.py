@@ -8,8 +8,8 @@ python benchmarks/lint_accuracy.py --sample   print the sample that has no verdi
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
-import random
 import resource
 import sys
 import time
@@ -85,13 +85,9 @@ def found_guards(findings: list[Finding], kinds: tuple[str, ...]) -> tuple[list[
     got = []
     for row in wanted:
         first, last = function_around(row.path, row.first)
-        places = {
-            (step.path, step.line)
-            for each in findings
-            for step in (*each.trace, each.place)
-            if step.path == row.path
-        }
-        if any(first <= line <= last for _, line in places):
+        lines = {each.place.line for each in findings if each.place.path == row.path}
+        lines |= {s.line for each in findings for s in each.trace if s.path == row.path}
+        if any(first <= line <= last for line in lines):
             got.append(row)
     return wanted, got
 
@@ -103,8 +99,10 @@ def key(finding: Finding) -> str:
 
 def sample(findings: list[Finding]) -> list[Finding]:
     """The findings that are judged."""
-    judged = sorted((f for f in findings if f.level != "note"), key=lambda f: (f.place, f.code))
-    return random.Random(SEED).sample(judged, min(SAMPLE, len(judged)))
+    judged = [f for f in findings if f.level != "note"]
+    return sorted(judged, key=lambda f: hashlib.blake2b(f"{SEED} {key(f)}".encode()).digest())[
+        :SAMPLE
+    ]
 
 
 def verdicts() -> dict[str, tuple[str, str, str]]:

@@ -264,7 +264,7 @@ def assign(state: State, target: ast.expr, value: Val, node: ast.stmt) -> None:
     """Store a value; what has a batch's name and comes out of the unknown is a source."""
     match target:
         case ast.Name(id=name):
-            if name.startswith("max_") and state.names.kind(name) == "static":
+            if "graph" not in name and state.names.kind(name) == "static":
                 value = Val(rows=value.rows, vec=value.vec, const=value.const, mode=value.mode)
             elif (
                 not state.offline and (value.opaque or value.taint) and not only(value.taint, "src")
