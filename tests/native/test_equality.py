@@ -16,5 +16,5 @@ pytestmark = [pytest.mark.native, pytest.mark.slow]
 def test_all_forms_agree(family: str, tmp_path: Path) -> None:
     forms = Forms(family, tuple(DEPLOYMENTS[family].split()), tmp_path)
     said = compare(forms, 1000, 12 if family == "gemm" else 40, 1)
-    assert len(said) >= 3
-    assert " 0 returned" not in said[0]
+    assert len(said) >= 2
+    assert not any(" 0 returned" in line for line in said[:2])
