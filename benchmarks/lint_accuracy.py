@@ -208,12 +208,21 @@ def _precision(report: Report) -> list[str]:
         f"Of a random sample of {len(chosen)} (seed {SEED}), {len(judged)} have a verdict: **{true} true**, "
         f"{len(judged) - true} not. A finding is true if a quantity of the batch does reach the choice it names, and "
         "the choice is one between kernels, their configurations, or the shapes they run at.\n",
-        f"A second reader judged {len(second)} of them without seeing the first verdict and agreed on {agreed}.\n",
+        _second(len(second), agreed),
         "| finding | verdict | second | reason |\n|---|---|---|---|",
     ]
     for finding, (first, other, reason) in judged:
         out.append(f"| `{key(finding)}` | {first} | {other} | {reason} |")
     return [*out, ""]
+
+
+def _second(number: int, agreed: int) -> str:
+    if not number:
+        return "One reader judged them; a second, blind reading has not been made yet.\n"
+    return (
+        f"A second reader judged {number} of them without seeing the first verdict and agreed on "
+        f"{agreed}.\n"
+    )
 
 
 def _cost(report: Report, seconds: float) -> list[str]:
