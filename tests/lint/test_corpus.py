@@ -36,8 +36,8 @@ def test_recall_and_controls(corpus: Path) -> None:
     lines: dict[str, set[int]] = {}
     for each in found:
         if each.code != "SEL107":
-            path = corpus.parent / each.place.path
-            lines.setdefault(path.relative_to(corpus).as_posix(), set()).add(each.place.line)
+            whole = corpus.parent / each.place.path
+            lines.setdefault(whole.relative_to(corpus).as_posix(), set()).add(each.place.line)
     counts = {"positive": [0, 0], "control": [0, 0]}
     for row in (LISTS / "lint_catalogue.txt").read_text().splitlines():
         if row and not row.startswith("#"):
