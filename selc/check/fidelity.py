@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from selc.check.certificate import Guard
+from selc.check.dag import TRUE
 from selc.check.decide import Judge
 from selc.check.findings import Finding, shown, summed
 from selc.check.readings import Readings
@@ -100,6 +101,12 @@ def guards(readings: Readings, judge: Judge) -> Finding:
             path, cond = (copied(guard.nodes[k]) for k in ("path", "cond"))
             wanted = readings.holds(path, cond)
             claim = _claim(readings, mine, reading, wanted)
+            if claim is not None and reading == "mixed":
+                # what is taken from two readings may fit together nowhere: there it says nothing
+                undefined = readings.dag.add("fail", ())
+                for node in (path, cond):
+                    nothing = readings.dag.same(node, undefined)
+                    claim = readings.dag.add("select", (nothing, TRUE, claim))
             if claim is None:
                 verdicts["unseen, as stated"] += 1
                 continue

@@ -133,23 +133,26 @@ def _inside(readings: Readings, call: Mapping[str, Any]) -> bool:
 
 
 def _complete(readings: Readings, judge: Judge, name: str, pin: Pin) -> Verdict:
+    """Whether the last mark that is reached has a listed value at every call."""
     dag = readings.dag
     worst = Verdict("proved")
-    for mark in readings.site(name):
+    later: list[int] = []
+    for mark in reversed(readings.site(name)):
         path, node = readings.real(mark.path), readings.real(mark.node)
         inside = dag.const(False)
         for value in pin.candidates:
             inside = dag.add("select", (dag.same(node, dag.const(value)), TRUE, inside))
-        claim = dag.implies([path], inside)
+        claim = dag.implies([path, *later], inside)
+        earlier = [
+            readings.holds(readings.real(g.nodes["path"]), readings.real(g.nodes["cond"]))
+            for g in readings.g0.guards[: mark.after]
+        ]
         verdict = judge.always(claim)
         if not verdict.holds:
-            earlier = [
-                readings.holds(readings.real(g.nodes["path"]), readings.real(g.nodes["cond"]))
-                for g in readings.g0.guards[: mark.after]
-            ]
             verdict = judge.always(claim, earlier)
         if not verdict.holds:
             return verdict
         if verdict.how == "sampled" or worst.how == "proved":
             worst = verdict
+        later.append(dag.add("not", (dag.both([*earlier, path]),)))
     return worst

@@ -71,6 +71,31 @@ def test_returns_that_name_different_variables(compiled: Compile, project: Path)
     assert results(project / "plan_selector")["guards"] == "ok"
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        # only the last of the values that a site has at a call counts
+        "def clamp(x):\n    return x if x < 3 else 3\n\n"
+        "def plan(m, r):\n    try:\n        e = m\n        if r < 5:\n"
+        "            raise LookupError\n    except LookupError:\n        e = (m // 40 and m // 30)\n"
+        "    else:\n        return {'a': clamp(e)}\n    k = clamp(e)\n    return {'a': k * e}\n",
+        # a path from one reading and a lookup from another fit together nowhere
+        "def plan(m, r):\n    try:\n        e = {0: 1, 30: 2, 60: 4}[m // 30 * 30]\n"
+        "    except KeyError:\n        return {'a': 7}\n"
+        "    assert e * (m + 1) != 0\n    return {'a': r}\n",
+    ],
+)
+def test_sound_certificates_pass(source: str, compiled: Compile, project: Path) -> None:
+    (project / "plan.py").write_text(source)
+    (project / "facts.yaml").write_text(
+        "selection: {function: plan, scope: request, returns: {'*': bits}}\n"
+        "inputs:\n  m: {kind: runtime, type: int, range: [0, 119]}\n"
+        "  r: {kind: request, type: int, range: [0, 1]}\n"
+    )
+    assert compiled().exit_code == 0
+    assert "failed" not in results(project / "plan_selector").values()
+
+
 def test_a_knob_that_nothing_reads(compiled: Compile, project: Path) -> None:
     path = project / "facts.yaml"
     path.write_text(path.read_text().replace("values: [32, 64]", "values: [64]"))
