@@ -110,6 +110,7 @@ def key_or_node(
 def subscript(cx: Lowering, st: State, e: ast.Subscript, container: V) -> V:
     """`container[...]`."""
     if isinstance(container, Tup) and container in cx.iterators:
+        cx.iterators.use(container)
         return _no_slice(cx, st, e, "TypeError")
     if isinstance(container, Ref) and tensors.is_tensor(cx, st, container):
         return tensorindex.item(cx, st, e, container)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from selc.frontend.context import Lowering, snippet
-from selc.frontend.values import Tup
 
 _MANY: Final = 1 << 30
 
@@ -124,7 +123,7 @@ def check(
     """Refuse a call that gives what the model would not look at."""
     if takes is None:
         return
-    if takes is FUNCTIONS["len"] and any(isinstance(a, Tup) and a in cx.iterators for a in args):
+    if takes is FUNCTIONS["len"] and any(a in cx.iterators for a in args):
         cx.refuse(
             e,
             "SEL901",

@@ -59,7 +59,7 @@ def call(
     rule = _FUNCTIONS.get(name)
     if rule is not None:
         value = rule(cx, st, e, args, kwargs)
-        return iteration.once(cx, value) if name in iteration.ITERATORS else value
+        return iteration.once(cx, value, e) if name in iteration.ITERATORS else value
     if name == "super":
         return classes.call(cx, st, e)
     import builtins as py
@@ -175,45 +175,6 @@ def _len(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict
                 e, "SEL901", "the length of a set of values that may be equal is not supported"
             )
     return cx.graph.const(len(iteration.iterate(cx, st, value, e)))
-
-
-def _range(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
-    values: list[int] = []
-    nodes = [expr.as_node(cx, st, a, e) for a in args]
-    for node, argument in zip(nodes, e.args, strict=False):
-        known = cx.known(node)
-        if known is None or not isinstance(known[0], int):
-            if cx.abs(node).values:
-                return _range_split(cx, st, e, nodes)
-            cx.refuse(
-                argument,
-                "SEL902",
-                f"`{snippet(e)}` has a bound that depends on an input",
-                help=(
-                    "the loop must have a length known before serving: narrow the input, or "
-                    "state the result under `functions:`"
-                ),
-            )
-        values.append(int(known[0]))
-    steps = range(*values)
-    if len(steps) > iteration.MAX_ITEMS:
-        cx.refuse(
-            e,
-            "SEL902",
-            f"`{snippet(e)}` has {len(steps)} elements, more than {iteration.MAX_ITEMS}",
-        )
-    return Tup(tuple(cx.graph.const(i) for i in steps))
-
-
-def _range_split(cx: Lowering, st: State, e: ast.Call, nodes: list[Node]) -> V:
-    for i, node in enumerate(nodes):
-        if cx.known(node) is None:
-
-            def with_value(s: State, v: object, i: int = i) -> V:
-                return _range(cx, s, e, (*nodes[:i], cx.graph.const(v), *nodes[i + 1 :]), {})
-
-            return expr.split(cx, st, node, e, with_value)
-    raise AssertionError
 
 
 def _op1(op: Op) -> Rule:
@@ -563,7 +524,7 @@ _FUNCTIONS: dict[str, Rule] = {
     "max": _extremum(True),
     "sum": _sum,
     "len": _len,
-    "range": _range,
+    "range": iteration.range_of,
     "abs": _op1(Op.ABS),
     "float": _op1(Op.FLOAT),
     "int": _int,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
 from selc.diag.span import NOWHERE, Span
+from selc.frontend.iterators import Iterators
 from selc.frontend.sites import Instance, Plan, plan
 from selc.frontend.state import Heap, Joiner, State
 from selc.frontend.values import Obj, Ref, V
@@ -115,9 +116,7 @@ class Lowering:
         self.owner: dict[str, Instance] = {}
         self.bases_of: dict[str, str] = {}  # key -> name without instance suffix
         self.instances: dict[str, Instance] = {}
-        self.iterators: dict[
-            object, bool
-        ] = {}  # what is used up by one use; whether a name has been read
+        self.iterators = Iterators()
         self.remembered: dict[int, set[str]] = {}  # cached functions -> keys of their calls
         self.plans: dict[int, Plan] = {}
         self.keep: list[object] = []  # keeps syntax nodes alive: plans are keyed by id

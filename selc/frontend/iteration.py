@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import NoReturn
 
 from selc.frontend import access, enums, expr, names, targets
 from selc.frontend.context import Lowering, snippet
@@ -29,30 +30,44 @@ ITERATORS = frozenset({"enumerate", "iter", "map", "reversed", "zip"})
 """Functions whose results can be gone through once, as generators can."""
 
 
-def once(cx: Lowering, value: V) -> V:
+def once(cx: Lowering, value: V, e: ast.AST) -> V:
     """Note that a value is used up by its first use."""
-    if isinstance(value, Tup):
-        cx.iterators[value] = False
+    cx.iterators.add(value, e)
     return value
 
 
 def read(cx: Lowering, e: ast.Name, value: V) -> V:
     """A variable is read; one that holds an iterator is followed through a single reading."""
-    if isinstance(value, Tup) and value in cx.iterators:
-        if cx.iterators[value]:
-            cx.refuse(
-                e,
-                "SEL901",
-                f"`{e.id}` is an iterator, which its first use uses up, and it is read again",
-                help=f"keep its elements: `{e.id} = tuple(...)`",
-            )
-        cx.iterators[value] = True
+    if not cx.iterators.name(value):
+        _used_up(cx, e)
     return value
+
+
+def kept(cx: Lowering) -> None:
+    """Refuse the iterators that a statement has made and not gone through."""
+    for e in cx.iterators.kept():
+        cx.refuse(
+            e,
+            "SEL901",
+            f"`{snippet(e)}` is an iterator, which is not gone through where it is made",
+            help="take its elements at once: `tuple(...)`",
+        )
+
+
+def _used_up(cx: Lowering, e: ast.AST) -> NoReturn:
+    cx.refuse(
+        e,
+        "SEL901",
+        f"`{snippet(e)}` is an iterator, which its first use uses up, and it is used again",
+        help="keep its elements: `tuple(...)`",
+    )
 
 
 def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
     """The elements of a static collection, in order."""
     if isinstance(value, Tup):
+        if not cx.iterators.use(value):
+            _used_up(cx, e)
         return value.items
     if isinstance(value, Ref):
         obj = cx.obj(st, value, e)
@@ -86,6 +101,55 @@ def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
         f"iterating over {expr.describe(cx, st, value)} needs a length known before serving",
         help="give it as a fact, or as an input with `values:`",
     )
+
+
+def range_of(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    """`range(...)`, by cases of bounds that can be few values only."""
+    values: list[int] = []
+    nodes = [expr.as_node(cx, st, a, e) for a in args]
+    for node, argument in zip(nodes, e.args, strict=False):
+        known = cx.known(node)
+        if known is None:
+            if cx.abs(node).values:
+                return _range_split(cx, st, e, nodes)
+            cx.refuse(
+                argument,
+                "SEL902",
+                f"`{snippet(e)}` has a bound that depends on an input",
+                help=(
+                    "the loop must have a length known before serving: narrow the input, or "
+                    "state the result under `functions:`"
+                ),
+            )
+        if not isinstance(known[0], int):
+            return _no_range(cx, st, e, "TypeError", f"`{snippet(argument)}` must be an integer")
+        values.append(int(known[0]))
+    if len(values) == 3 and values[2] == 0:
+        return _no_range(cx, st, e, "ValueError", f"the step of `{snippet(e)}` must not be 0")
+    steps = range(*values)
+    if len(steps) > MAX_ITEMS:
+        cx.refuse(
+            e,
+            "SEL902",
+            f"`{snippet(e)}` has {len(steps)} elements, more than {MAX_ITEMS}",
+        )
+    return Tup(tuple(cx.graph.const(i) for i in steps))
+
+
+def _no_range(cx: Lowering, st: State, e: ast.Call, exception: str, why: str) -> V:
+    cx.partial(st, e, cx.false, exception, why)
+    return Tup(())
+
+
+def _range_split(cx: Lowering, st: State, e: ast.Call, nodes: list[Node]) -> V:
+    for i, node in enumerate(nodes):
+        if cx.known(node) is None:
+
+            def with_value(s: State, v: object, i: int = i) -> V:
+                return range_of(cx, s, e, (*nodes[:i], cx.graph.const(v), *nodes[i + 1 :]), {})
+
+            return expr.split(cx, st, node, e, with_value)
+    raise AssertionError
 
 
 def key_value(cx: Lowering, key: object) -> V:
@@ -128,7 +192,7 @@ def comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
         return cx.heap.new(st, DictObj(entries))
     items = tuple(k for k, _ in out)
     if isinstance(e, ast.GeneratorExp):
-        return once(cx, Tup(items))
+        return once(cx, Tup(items), e)
     return cx.heap.new(st, ListObj(items, kind="set" if isinstance(e, ast.SetComp) else "list"))
 
 

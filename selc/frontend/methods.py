@@ -146,14 +146,16 @@ def _node_method(
     if name == "item":
         return sequences.sited(cx, st, e, self) if self.op is Op.INPUT else self
     nodes = [
-        expr.as_node(cx, st, a, e) if not isinstance(a, Ref) else _joined_list(cx, st, a, e)
+        _joined(cx, st, a, e)
+        if isinstance(a, Ref) or a in cx.iterators
+        else expr.as_node(cx, st, a, e)
         for a in args
     ]
     return cx.op(st, e, Op.METHOD, self, *nodes, attr=name)
 
 
-def _joined_list(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> Node:
-    return expr.as_node(cx, st, Tup(iteration.iterate(cx, st, ref, e)), e)
+def _joined(cx: Lowering, st: State, value: V, e: ast.AST) -> Node:
+    return expr.as_node(cx, st, Tup(iteration.iterate(cx, st, value, e)), e)
 
 
 def _dict_method(

@@ -53,8 +53,10 @@ def block(cx: Lowering, st: State, body: Sequence[ast.stmt]) -> None:
         depth = len(cx.frames)
         try:
             step(cx, st, statement)
+            iteration.kept(cx)
         except Refused as refused:
             assert len(cx.frames) == depth
+            cx.iterators.kept()
             if not isinstance(refused, Cascade):
                 for diagnostic in refused.diagnostics:
                     cx.sink.add(diagnostic)

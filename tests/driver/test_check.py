@@ -77,7 +77,8 @@ def test_returns_that_name_different_variables(compiled: Compile, project: Path)
         # only the last of the values that a site has at a call counts
         "def clamp(x):\n    return x if x < 3 else 3\n\n"
         "def plan(m, r):\n    try:\n        e = m\n        if r < 5:\n"
-        "            raise LookupError\n    except LookupError:\n        e = (m // 40 and m // 30)\n"
+        "            raise LookupError\n    except LookupError:\n"
+        "        e = (m // 40 and m // 30)\n"
         "    else:\n        return {'a': clamp(e)}\n    k = clamp(e)\n    return {'a': k * e}\n",
         # a path from one reading and a lookup from another fit together nowhere
         "def plan(m, r):\n    try:\n        e = {0: 1, 30: 2, 60: 4}[m // 30 * 30]\n"

@@ -130,3 +130,14 @@ def test_ranges_that_are_refused(loop: str, message: str, tmp_path: Path) -> Non
     text = f"def choose(m, k):\n    for s in {loop}:\n        k += s\n    return k\n"
     write(tmp_path, {"mod.py": text})
     assert refusal(tmp_path, "pkg.mod:choose", FACTS) == message
+
+
+@pytest.mark.parametrize(
+    "loop", ["range(1, 5, 0)", "range(0, 4, k % 2)", "range(2.0)", "range(k / 2)", "range(None)"]
+)
+def test_ranges_that_raise(loop: str, tmp_path: Path) -> None:
+    text = f"def choose(m, k):\n    for s in {loop}:\n        m += s\n    return m\n"
+    write(tmp_path, {"mod.py": text})
+    program = lift(tmp_path, "pkg.mod:choose", FACTS)
+    assert not run_program(program, {"m": 3, "k": 2}).returned
+    assert run_program(program, {"m": 3, "k": 1}).returned is (loop == "range(0, 4, k % 2)")

@@ -1,0 +1,49 @@
+"""Iterators: what can be gone through once, and only when it is asked for.
+
+Here the elements of an iterator are computed where it is made. That is what Python computes if it
+is gone through at once: in the statement that makes it. One that is kept is refused: it would see
+later changes of what it reads, raise later or not at all, and be used up by its first use.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from selc.frontend.values import Tup
+
+
+@dataclass(slots=True)
+class Iterators:
+    """Those of one lowering: where they were made, and what became of them."""
+
+    made: dict[Tup, ast.AST] = field(default_factory=dict)
+    open: dict[Tup, ast.AST] = field(default_factory=dict)  # not gone through so far
+    read: set[Tup] = field(default_factory=set)  # by a name
+
+    def add(self, value: object, e: ast.AST) -> None:
+        """Note an iterator; it may be one already."""
+        if isinstance(value, Tup):
+            self.made[value] = e
+            self.open[value] = e
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, Tup) and value in self.made
+
+    def use(self, value: Tup) -> bool:
+        """Go through an iterator; False if that was done before."""
+        return value not in self.made or self.open.pop(value, None) is not None
+
+    def name(self, value: object) -> bool:
+        """Read a variable; False if it holds an iterator that was read or used before."""
+        if not isinstance(value, Tup) or value not in self.made:
+            return True
+        fresh = value in self.open and value not in self.read
+        self.read.add(value)
+        return fresh
+
+    def kept(self) -> list[ast.AST]:
+        """Where those were made that nothing has gone through; they are told once."""
+        places = list(self.open.values())
+        self.open.clear()
+        return places
