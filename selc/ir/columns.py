@@ -99,6 +99,19 @@ class Columns:
         wanted = {r.id for r in roots}
         return {n.id: c for n, c in self.stream(roots) if n.id in wanted}
 
+    def hold(self, roots: Sequence[Node]) -> list[int]:
+        """Compute some nodes together, and keep their columns until they are let go."""
+        wanted = {r.id for r in roots if r.id not in self._kept}
+        found = {n.id: c for n, c in self.stream(roots) if n.id in wanted}
+        held = [k for k in found if k not in self._kept]
+        self._kept.update(found)
+        return held
+
+    def let_go(self, held: Sequence[int]) -> None:
+        """Forget columns that were held."""
+        for k in held:
+            del self._kept[k]
+
     def stream(self, roots: Sequence[Node]) -> Iterator[tuple[Node, Column]]:
         """Every node below some roots with its column, arguments first; few are kept at a time."""
         cone = self._cone(roots)

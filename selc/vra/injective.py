@@ -77,7 +77,14 @@ def _enumerated(
     try:
         for piece in sweep(view, names, gently=True):
             kept = piece.holds(admits)
-            for (mark, before), some in zip(reached, owner, strict=True):
+            left = [
+                (mark, before, some)
+                for (mark, before), some in zip(reached, owner, strict=True)
+                if any(t.open for t in some) and not _never(mark)
+            ]
+            for mark, before, some in piece.together(
+                left, lambda item: [where_reached(view, item[0]), *item[1], item[0].path]
+            ):
                 if any(t.open for t in some):
                     _note(piece, names, mark, before, kept, some)
             if not any(t.open for some in told for t in some):
@@ -108,6 +115,10 @@ class _Told:
         self.open = len(self.pairs) == len(self.values)
 
 
+def _never(mark: Mark) -> bool:
+    return mark.path.is_const and mark.path.attr is not True
+
+
 def _note(
     piece: Piece,
     names: Sequence[str],
@@ -117,8 +128,6 @@ def _note(
     told: Sequence[_Told],
 ) -> None:
     """Note the values of a mark where it is reached."""
-    if mark.path.is_const and mark.path.attr is not True:
-        return
     (values,) = piece.columns([where_reached(piece.view, mark)])
     flags = piece.holds([*guards, *([] if mark.path.is_const else [mark.path])])
     keys = exact_keys(values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from selc.ir.columns import Axis, Columns
 from selc.ir.graph import Node
@@ -24,6 +24,8 @@ KEPT: Final = 1 << 22
 
 FIRST: Final = 1 << 9
 """Points of the first piece where little may be enough."""
+
+T = TypeVar("T")
 
 _SIMPLE: Final = frozenset({int, float, bool, str, type(None), type(UNDEF)})
 
@@ -75,6 +77,19 @@ class Piece:
             raise TooWide
         return [self._work.spread(found[n.id], self._whole) for n in nodes]
 
+    def together(self, items: Sequence[T], reads: Callable[[T], Sequence[Node]]) -> Iterator[T]:
+        """The items one by one, while what they read is computed for many of them at once."""
+        size = max(1, KEPT // (4 * max(1, self.size)))
+        for k in range(0, len(items), size):
+            some = items[k : k + size]
+            nodes = [n for item in some for n in reads(item)] if len(some) > 1 else []
+            self.view.extend()
+            held = self._work.hold(list(dict.fromkeys(nodes)))
+            try:
+                yield from some
+            finally:
+                self._work.let_go(held)
+
     def holds(self, nodes: Sequence[Node]) -> list[bool] | None:
         """At which points all of some nodes are True; None: at all of them."""
         if not nodes:
@@ -101,15 +116,15 @@ def reached(piece: Piece, marks: Sequence[Mark], near: frozenset[int]) -> list[V
         TooWide: it cannot be computed at some point.
     """
     out: list[Value] = [UNDEF] * piece.size
-    for mark in marks:
+    live = [m for m in marks if not m.path.is_const or m.path.attr is True]
+    tests = {}
+    for mark in live:
         before = piece.view.holds[: mark.guards_before]
-        tests = [n for n in before if n is not None and n.id in near]
-        if mark.path.is_const and mark.path.attr is not True:
-            continue
-        if not mark.path.is_const:
-            tests.append(mark.path)
-        (values,) = piece.columns([where_reached(piece.view, mark)])
-        flags = piece.holds(tests)
+        tests[mark] = [n for n in before if n is not None and n.id in near]
+        tests[mark] += [] if mark.path.is_const else [mark.path]
+    for some in piece.together(live, lambda m: [where_reached(piece.view, m), *tests[m]]):
+        (values,) = piece.columns([where_reached(piece.view, some)])
+        flags = piece.holds(tests[some])
         if flags is None:
             out = list(values)
         else:
