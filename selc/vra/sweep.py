@@ -19,7 +19,7 @@ from selc.vra.view import View
 PIECE: Final = 1 << 16
 """Points of a product that are looked at together."""
 
-KEPT: Final = 1 << 22
+KEPT: Final = 1 << 24
 """Values that a piece keeps which holds all of a product: it is looked at again."""
 
 FIRST: Final = 1 << 9
@@ -79,7 +79,7 @@ class Piece:
 
     def together(self, items: Sequence[T], reads: Callable[[T], Sequence[Node]]) -> Iterator[T]:
         """The items one by one, while what they read is computed for many of them at once."""
-        size = max(1, KEPT // (4 * max(1, self.size)))
+        size = max(1, KEPT // (16 * max(1, self.size)))
         for k in range(0, len(items), size):
             some = items[k : k + size]
             nodes = [n for item in some for n in reads(item)] if len(some) > 1 else []
