@@ -179,7 +179,7 @@ def _held(
     rows: Taint = CLEAN
     for value in arguments[:1]:
         rows = value.rows
-    return Val(rows=rows, opaque=True)
+    return Val(rows=rows, opaque=True, mode=held.mode)  # the mode picked what it comes from
 
 
 def _follow(

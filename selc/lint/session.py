@@ -88,7 +88,7 @@ class Session:
         found = self.facts.get(id(owner))
         if found is None:
             self.facts[id(owner)] = {}
-            from selc.lint.walk import walk_constructor
+            from selc.lint.constructor import walk_constructor
 
             found = self.facts[id(owner)] = walk_constructor(self, owner)
         return found

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from selc.lint.choice import check_arms
-from selc.lint.index import Class, Function
+from selc.lint.index import Function
 from selc.lint.model import Step
 from selc.lint.session import Session, Summary, place
 from selc.lint.sinks import (
@@ -33,7 +34,7 @@ from selc.lint.values import (
     truth,
 )
 
-_MOST_GUARDS = 6
+MOST_GUARDS: Final = 6
 _NUMBER = re.compile(r"(Optional\[)?(torch\.)?(int|float|bool|SymInt)\]?( \| (int|float|None))*")
 
 
@@ -51,7 +52,7 @@ def walk_function(session: Session, function: Function, level: int) -> Summary:
         session.exceeded[f"{function.module.shown}:{function.qualname}"] = where
     state.summary.returns = check_returns(state)
     flush_pending(state)
-    guards = tuple(dict.fromkeys(state.summary.guards))[:_MOST_GUARDS]
+    guards = tuple(dict.fromkeys(state.summary.guards))[:MOST_GUARDS]
     if guards:
         own = [
             hit._replace(guards=tuple(dict.fromkeys((*hit.guards, *guards))))
@@ -64,48 +65,6 @@ def walk_function(session: Session, function: Function, level: int) -> Summary:
                 whole, Val(const=whole.const, target=whole.target, mode=guards[:1])
             )
     return state.summary
-
-
-def walk_constructor(session: Session, owner: Class) -> dict[str, Val]:
-    """Constants that every way through `__init__` leaves in an attribute."""
-    method = owner.methods.get("__init__")
-    found: dict[str, Val] = {}
-    for base in owner.bases(session.index):
-        found.update(session.attributes(base))
-    if method is None:
-        return found
-    state = State(session, method.module, method, 1)
-    state.silent = True
-    try:
-        if execute(state, method.node.body, ()) is None:
-            state.leave(None, NOTHING)
-    except (Exhausted, RecursionError):
-        return found
-    exits = [each.env for each in state.returned]
-    names = {name for env in exits for name in env if name.startswith("self.")}
-    later = {f"self.{attr}" for attr in _written_later(owner)}
-    for name in names:
-        values = [env.get(name, OPAQUE) for env in exits]
-        whole = values[0]
-        for value in values[1:]:
-            whole = join(whole, value)
-        mode = next((each.mode for each in values if each.mode), ())
-        if name not in later:
-            found[name[5:]] = Val(const=whole.const, target=whole.target, mode=mode)
-        elif mode:
-            found[name[5:]] = Val(mode=mode)
-    return found
-
-
-def _written_later(owner: Class) -> set[str]:
-    """Attributes that other methods set."""
-    return {
-        node.attr
-        for name, method in owner.methods.items()
-        if name != "__init__"
-        for node in ast.walk(method.node)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-    }
 
 
 def _bind_parameters(state: State, function: Function) -> None:
@@ -276,7 +235,7 @@ def assign(state: State, target: ast.expr, value: Val, node: ast.stmt) -> None:
             state.drop(name)
             check_store(state, name, value, node)
         case ast.Attribute(attr=attr):
-            if value.mode and len(value.mode) < _MOST_GUARDS:
+            if value.mode and len(value.mode) < MOST_GUARDS:
                 value = join(value, Val(const=value.const, mode=(*value.mode, state.at(node))))
             state.env[dotted(target)] = value
             check_store(state, attr, value, node, True)

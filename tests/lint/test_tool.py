@@ -246,3 +246,54 @@ def test_a_mode_switches_off_what_it_guards(folder: Path) -> None:
     audit = findings("bad.py", "--assume-unguarded")
     assert len(audit) == 1
     assert audit[0]["trace"][0]["text"].startswith("asks for the invariant mode")
+
+
+SERVER = """
+from align import Adder, pick
+
+class Server:
+    def __init__(self, size):
+        self.size = size
+        self.set_up()
+        made = pick()
+        self.adder = made(size)
+
+    def set_up(self):
+        if not envs.FIXED:
+            self.align = None
+            return
+        self.align = 64
+
+    def cut(self, num_tokens):
+        split_k = 4 if num_tokens > 64 else 1
+        gemm(num_tokens, self.{attr}, SPLIT_K=split_k)
+"""
+PICKED = """
+class Adder:
+    pass
+
+class Other:
+    pass
+
+def pick():
+    if envs.FIXED:
+        return Adder
+    return Other
+"""
+
+
+@pytest.mark.parametrize(("attr", "expected"), [("align", {12}), ("adder", {9}), ("size", set())])
+def test_the_mode_comes_through_an_attribute(folder: Path, attr: str, expected: set[int]) -> None:
+    """Set in a method that `__init__` calls, or made by a class that the mode picked."""
+    (folder / "server.py").write_text(SERVER.replace("{attr}", attr))
+    (folder / "align.py").write_text(PICKED)
+    (folder / "selc.toml").write_text('[lint]\nmodes = ["envs.FIXED"]\n')
+    found = findings("server.py", "--assume-unguarded")
+    asked = {
+        step["line"]
+        for each in found
+        for step in each["trace"]
+        if step["text"].startswith("asks for the invariant mode: if")
+    }
+    assert found
+    assert asked == expected
