@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from selc.driver.cachekey import digest
 from selc.driver.options import Outcome
+from selc.lint import cache as lint
 
 VERSION: Final = "v1"
 MAX_ENTRIES: Final = 512
@@ -200,16 +201,23 @@ def list_entries() -> Outcome:
     for each in found:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(each["made"]))
         lines.append(f"  {each['key'][:12]}  {when}  {each['family']:<16} {each['target']}")
-    answer = {"format": 1, "directory": str(location()), "bytes": _size(), "entries": found}
+    results, size = lint.contents()
+    lines.append(f"  {results} results of selc lint, {size / 1e6:.1f} MB")
+    answer = {
+        "format": 1, "directory": str(location()), "bytes": _size(), "entries": found,
+        "lint": {"results": results, "bytes": size},
+    }  # fmt: skip
     return Outcome(0, "\n".join(lines), answer)
 
 
 def clear() -> Outcome:
-    """Remove everything that is cached."""
+    """Remove everything that is cached, by the linter too."""
     count = len(_paths("entries"))
     shutil.rmtree(location() / VERSION, ignore_errors=True)
-    answer = {"format": 1, "directory": str(location()), "removed": count}
-    return Outcome(0, f"{location()}: {count} entries removed", answer)
+    results = lint.clear()
+    answer = {"format": 1, "directory": str(location()), "removed": count, "lint": results}
+    text = f"{location()}: {count} entries removed, and {results} results of selc lint"
+    return Outcome(0, text, answer)
 
 
 def verify() -> Outcome:

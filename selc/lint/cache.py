@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -95,6 +96,22 @@ def location() -> Path:
         return Path(stated)
     shared = os.environ.get("XDG_CACHE_HOME")
     return (Path(shared) if shared else Path.home() / ".cache") / "selc"
+
+
+def contents() -> tuple[int, int]:
+    """How many results are kept, and their bytes."""
+    sizes = []
+    for path in (location() / VERSION).glob("*/*.json"):
+        with contextlib.suppress(OSError):
+            sizes.append(path.stat().st_size)
+    return len(sizes), sum(sizes)
+
+
+def clear() -> int:
+    """Remove all results; how many there were."""
+    count, _ = contents()
+    shutil.rmtree(location() / VERSION, ignore_errors=True)
+    return count
 
 
 def _code() -> str:

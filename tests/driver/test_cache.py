@@ -13,6 +13,8 @@ import pytest
 
 from selc.driver import cache, cachekey
 from selc.driver.options import Outcome
+from selc.lint.config import Config
+from selc.lint.run import Options, lint
 from tests.driver.conftest import Compile
 from tests.driver.contract import problems
 
@@ -160,6 +162,18 @@ def test_the_commands(compiled: Compile, private_cache: Path) -> None:
     assert cache.clear().json["removed"] == 2
     assert cache.list_entries().json["entries"] == []
     assert private_cache.is_dir()
+
+
+def test_the_commands_cover_the_linter(private_cache: Path, tmp_path: Path) -> None:
+    source = tmp_path / "few.py"
+    source.write_text("def few(num_tokens):\n    return num_tokens\n", encoding="utf-8")
+    lint(Config(tmp_path), Options((source,)))
+    kept = cache.list_entries()
+    assert kept.json["lint"]["results"] == 1
+    assert kept.json["lint"]["bytes"] > 0
+    assert cache.clear().json["lint"] == 1
+    assert cache.list_entries().json["lint"] == {"results": 0, "bytes": 0}
+    assert not (private_cache / "lint-v1").exists()
 
 
 def test_old_entries_make_room(
