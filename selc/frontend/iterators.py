@@ -20,6 +20,7 @@ class Iterators:
     made: dict[Tup, ast.AST] = field(default_factory=dict)
     open: dict[Tup, ast.AST] = field(default_factory=dict)  # not gone through so far
     read: set[Tup] = field(default_factory=set)  # by a name
+    views: dict[Tup, ast.AST] = field(default_factory=dict)  # of dicts that may change later
 
     def add(self, value: object, e: ast.AST) -> None:
         """Note an iterator; it may be one already."""

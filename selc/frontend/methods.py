@@ -174,10 +174,15 @@ def _dict_method(
     if name in ("keys", "values", "items"):
         entries = iteration.entries_of(cx, st, ref, e)
         if name == "keys":
-            return Tup(tuple(iteration.key_value(cx, k) for k in entries))
-        if name == "values":
-            return Tup(tuple(v.value for v in entries.values()))
-        return Tup(tuple(Tup((iteration.key_value(cx, k), v.value)) for k, v in entries.items()))
+            view = Tup(tuple(iteration.key_value(cx, k) for k in entries))
+        elif name == "values":
+            view = Tup(tuple(v.value for v in entries.values()))
+        else:
+            pairs = ((iteration.key_value(cx, k), v.value) for k, v in entries.items())
+            view = Tup(tuple(Tup(pair) for pair in pairs))
+        if not obj.frozen:
+            cx.iterators.views[view] = e
+        return view
     if name == "copy":
         return copied(cx, st, e, ref, deep=False)
     if name == "update":

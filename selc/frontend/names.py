@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from selc.diag.diagnostic import Refused
 from selc.frontend import bodies, literals
-from selc.frontend.context import Frame, Lowering
+from selc.frontend.context import Frame, Lowering, snippet
 from selc.frontend.sites import Instance, Plan
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -130,6 +130,7 @@ def local_value(cx: Lowering, st: State, name: str) -> V | None:
 
 def store(cx: Lowering, st: State, name: str, value: V) -> None:
     """Bind a name in the innermost function, or where `global`/`nonlocal` says."""
+    _no_view(cx, value)
     frame = cx.frame
     if name in frame.globals:
         st.scopes.setdefault(cx.module_scope(frame.module), {})[name] = value
@@ -146,6 +147,21 @@ def store(cx: Lowering, st: State, name: str, value: V) -> None:
             scope = cx.parents[scope]
     assert scope is not None
     st.scopes.setdefault(scope, {})[name] = value
+
+
+def _no_view(cx: Lowering, value: V) -> None:
+    """A view of a dict follows the dict: one that is kept could show what comes later."""
+    made = cx.iterators.views.get(value) if isinstance(value, Tup) else None
+    if made is not None:
+        cx.refuse(
+            made,
+            "SEL901",
+            f"`{snippet(made)}` is kept, and shows what the dict holds later",
+            help="keep what it holds now: `tuple(...)`",
+        )
+    for item in value.items if isinstance(value, Tup) and not value.size else ():
+        if isinstance(item, Tup):
+            _no_view(cx, item)
 
 
 # -- module level --------------------------------------------------------------------------------

@@ -138,3 +138,28 @@ def test_iterators_are_used_up(tmp_path: Path, body: str, lifted: bool) -> None:
         return
     program = lift(tmp_path, "pkg.mod:choose", FACTS)
     agree(tmp_path, program, "pkg.mod:choose", GIVEN)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    v = d.values()\n    d[1] = n\n    return sum(v)\n",
+        "    v = d.items()\n    d[m] = n\n    return len(v)\n",
+        "    v = (d.keys(), 1)\n    d.update({7: 1})\n    return len(v[0])\n",
+    ],
+)
+def test_a_view_that_is_kept_is_refused(tmp_path: Path, body: str) -> None:
+    source = f"def choose(m, text, shape, r):\n    n = m + 1\n    d = {{1: m, 2: 5}}\n{body}"
+    write(tmp_path, {"mod.py": source})
+    said = refusal(tmp_path, "pkg.mod:choose", FACTS)
+    assert said.startswith("SEL901")
+    assert "shows what the dict holds later" in said
+
+
+def test_views_that_are_used_at_once(tmp_path: Path) -> None:
+    source = (
+        "def choose(m, text, shape, r):\n    d = {1: m, 2: 5}\n    keys = tuple(d.keys())\n"
+        "    d[7] = m\n    return sum(d.values()) + len(d.items()) + len(keys) + (7 in d.keys())\n"
+    )
+    write(tmp_path, {"mod.py": source})
+    agree(tmp_path, lift(tmp_path, "pkg.mod:choose", FACTS), "pkg.mod:choose", GIVEN)
