@@ -47,6 +47,18 @@ class Row(NamedTuple):
         return path == self.path and self.first <= line <= self.last
 
 
+class Verdict(NamedTuple):
+    """What a reader decided of a finding."""
+
+    true: bool
+    reason: str
+
+    @property
+    def word(self) -> str:
+        """As it is written in a list."""
+        return "true" if self.true else "false"
+
+
 def rows(name: str) -> list[Row]:
     """The rows of a list."""
     out = []
@@ -105,14 +117,16 @@ def sample(findings: list[Finding]) -> list[Finding]:
     ]
 
 
-def verdicts() -> dict[str, tuple[str, str, str]]:
-    """First verdict, second verdict, reason, by key."""
+def verdicts(name: str) -> dict[str, Verdict]:
+    """What one reader decided, by key."""
     out = {}
-    path = HERE / "lint_verdicts.txt"
+    path = HERE / name
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         if line and not line.startswith("#"):
-            place, first, second, reason = line.split(None, 3)
-            out[place] = (first, second, reason)
+            place, verdict, reason = line.split(None, 2)
+            if verdict not in ("true", "false"):
+                raise SystemExit(f"{name}: {place}: a verdict is true or false, not {verdict}")
+            out[place] = Verdict(verdict == "true", reason)
     return out
 
 
@@ -192,11 +206,10 @@ def _names(listed: list[Row]) -> str:
 
 def _precision(report: Report) -> list[str]:
     counts = Counter((f.code, f.level) for f in report.findings)
-    chosen, known = sample(report.findings), verdicts()
-    judged = [(f, known[key(f)]) for f in chosen if key(f) in known]
-    true = sum(first == "true" for _, (first, _, _) in judged)
-    second = [(f, v) for f, v in judged if v[1] != "-"]
-    agreed = sum(v[0] == v[1] for _, v in second)
+    chosen = sample(report.findings)
+    first, second = verdicts("lint_verdicts.txt"), verdicts("lint_second.txt")
+    judged = [f for f in chosen if key(f) in first]
+    true = sum(first[key(f)].true for f in judged)
     lines = lines_of(ENGINES)
     out = [
         "## Precision\n",
@@ -208,21 +221,38 @@ def _precision(report: Report) -> list[str]:
         f"Of a random sample of {len(chosen)} (seed {SEED}), {len(judged)} have a verdict: **{true} true**, "
         f"{len(judged) - true} not. A finding is true if a quantity of the batch does reach the choice it names, and "
         "the choice is one between kernels, their configurations, or the shapes they run at.\n",
-        _second(len(second), agreed),
-        "| finding | verdict | second | reason |\n|---|---|---|---|",
+        *_second([key(f) for f in judged if key(f) in second], first, second),
+        "| finding | first | second | reason of the first |\n|---|---|---|---|",
     ]
-    for finding, (first, other, reason) in judged:
-        out.append(f"| `{key(finding)}` | {first} | {other} | {reason} |")
+    for each in map(key, judged):
+        other = second[each].word if each in second else "-"
+        out.append(f"| `{each}` | {first[each].word} | {other} | {first[each].reason} |")
     return [*out, ""]
 
 
-def _second(number: int, agreed: int) -> str:
-    if not number:
-        return "One reader judged them; a second, blind reading has not been made yet.\n"
-    return (
-        f"A second reader judged {number} of them without seeing the first verdict and agreed on "
-        f"{agreed}.\n"
-    )
+def _second(both: list[str], first: dict[str, Verdict], second: dict[str, Verdict]) -> list[str]:
+    """How far the second reader agrees, and where not."""
+    if not both:
+        return ["One reader judged them; a second, blind reading has not been made yet.\n"]
+    apart = [each for each in both if first[each].true != second[each].true]
+    pairs = Counter((first[each].true, second[each].true) for each in both)
+    lowest, number = pairs[True, True], len(both)
+    highest = number - pairs[False, False]
+    return [
+        f"A second reader judged {number} of them from the rule and the source, without seeing the first "
+        "verdict or the path that the linter prints: "
+        f"{sum(second[each].true for each in both)} true. The two agree on {number - len(apart)} "
+        f"({lowest} true, {pairs[False, False]} not). Of those judged twice, {lowest} are true for both readers and "
+        f"{highest} for at least one: **precision on the sample is between {100 * lowest / number:.0f} % and "
+        f"{100 * highest / number:.0f} %** depending on how the disagreements are settled. They are not settled here:\n",
+        "| disagreement | first | second |\n|---|---|---|",
+        *(f"| `{each}` | {_said(first[each])} | {_said(second[each])} |" for each in apart),
+        "",
+    ]
+
+
+def _said(verdict: Verdict) -> str:
+    return f"{verdict.word}: {verdict.reason}"
 
 
 def _cost(report: Report, seconds: float) -> list[str]:
@@ -246,7 +276,7 @@ def main(arguments: list[str]) -> int:
         print("no engines in .corpus/; `make corpus` fetches them", file=sys.stderr)
         return 1
     if "--sample" in arguments:
-        known = verdicts()
+        known = verdicts("lint_verdicts.txt")
         for finding in sample(run(audit=False).findings):
             if key(finding) not in known:
                 print(key(finding), finding.message, finding.trace)
