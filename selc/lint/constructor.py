@@ -75,7 +75,7 @@ def _set_by_mode(session: Session, helper: Function) -> dict[str, Val]:
         values = [env.get(name) for env in exits]
         own = next((each.mode for each in values if each is not None and each.mode), ())
         mode = own or (asked if any(each is not values[0] for each in values) else ())
-        if mode:
+        if mode and not session.names.kind(name[5:]):  # a batch's name stays a source
             found[name[5:]] = Val(mode=mode)
     return found
 

@@ -297,3 +297,13 @@ def test_the_mode_comes_through_an_attribute(folder: Path, attr: str, expected: 
     }
     assert found
     assert asked == expected
+
+
+def test_an_attribute_with_a_name_of_the_batch_stays_its_source(folder: Path) -> None:
+    text = SERVER.replace("{attr}", "size").replace("align", "num_tokens")
+    text = text.replace("(self, num_tokens)", "(self)").replace(
+        "if num_tokens", "if self.num_tokens"
+    )
+    (folder / "server.py").write_text(text.replace("gemm(num_tokens", "gemm(1"))
+    (folder / "selc.toml").write_text('[lint]\nmodes = ["envs.FIXED"]\n')
+    assert [each["code"] for each in findings("server.py", "--assume-unguarded")] == ["SEL101"]
