@@ -31,6 +31,7 @@ from selc.frontend.skeleton_syntax import (
     decorated,
     definitions,
     inner_tensors,
+    may_be_imported,
     questions,
 )
 from selc.frontend.skeleton_text import Found, parameters, written
@@ -309,6 +310,8 @@ class _Visitor(ast.NodeVisitor):
             self.found.overrides.setdefault(spelling, self.kernel(node))
         elif isinstance(func, ast.Name) and func.id not in self.local:
             self.decorated(func)
+            if may_be_imported(self.module, func.id, self.value(func)):
+                self.found.overrides.setdefault(spelling, self.kernel(node))
         elif isinstance(func, ast.Name) and func.id in self.held.assigned:
             self.found.overrides.setdefault(spelling, self.kernel(node))
             for function in self.held.functions(self, func.id):

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from selc.frontend.values import Cls, Func
+
+if TYPE_CHECKING:
+    from selc.frontend.source import ModuleSource
 
 
 def arguments(node: ast.FunctionDef | ast.Lambda) -> list[str]:
@@ -97,3 +103,16 @@ def inner_tensors(node: ast.FunctionDef | ast.Lambda) -> set[str]:
         for a in n.args.args
         if a.annotation is not None and "Tensor" in ast.unparse(a.annotation)
     }
+
+
+def may_be_imported(module: ModuleSource, name: str, value: object) -> bool:
+    """Whether an import under a condition or in a `try` binds a name whose source is not here."""
+    return not isinstance(value, (Cls, Func)) and any(
+        (alias.asname or alias.name.partition(".")[0]) == name
+        for segment in module.segments_binding(name)
+        if segment.kind in ("if", "try")
+        for statement in module.parse(segment)
+        for node in ast.walk(statement)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    )

@@ -15,18 +15,8 @@ from tests import adapters
 FACTS = sorted(Path(__file__).parent.glob("*.yaml"))
 
 
-OPEN = {"S54_tiny_gemm": "a name that a `try` inside a condition imports"}
-"""What a skeleton does not ask for yet."""
-
-
-def _parameter(path: Path) -> object:
-    reason = OPEN.get(path.stem)
-    marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
-    return pytest.param(path, id=path.stem, marks=marks)
-
-
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", [_parameter(p) for p in FACTS])
+@pytest.mark.parametrize("path", FACTS, ids=lambda p: p.stem)
 def test_skeleton_names_what_the_facts_state(path: Path, corpus: Path, tmp_path: Path) -> None:
     stated = yaml.safe_load(path.read_text(encoding="utf-8"))
     target = stated["selection"]["function"]
