@@ -6,11 +6,12 @@ cut, what G1 reads for the dependence) is passed in as a function.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from selc.diag.diagnostic import Refused, Sink
 from selc.driver import findings, rows
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from selc.ir.residual import Residual
     from selc.vra.verdict import DefaultTuple, Legality, PointDependence
     from selc.vra.view import View
+
+SELDOM: Final = 500_000
+"""Objects made between two looks for garbage in cycles."""
 
 STAGES = ("frontend", "passes", "cut", "vra", "codegen")
 
@@ -106,12 +110,28 @@ def load(plan: Plan, sink: Sink) -> tuple[Facts, Program]:
     return facts, lower(plan.target, facts, plan.roots, sink)
 
 
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """Look for garbage seldom: graphs are large, live to the end and hold hardly any cycles."""
+    before = gc.get_threshold()
+    gc.set_threshold(SELDOM, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def decide(plan: Plan, profile: Path | None, sink: Sink, clock: Clock) -> Decided:
     """Run every analysis; a profile decides on the default tuple.
 
     Raises:
         Refused: the input is wrong or not supported, or the batch cannot be cut off.
     """
+    with few_collections():
+        return _decide(plan, profile, sink, clock)
+
+
+def _decide(plan: Plan, profile: Path | None, sink: Sink, clock: Clock) -> Decided:
     with clock.stage("frontend"):
         facts, program = load(plan, sink)
         calls = None
