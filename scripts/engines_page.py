@@ -49,7 +49,7 @@ kernels (`opaque`), which are the launches that a selection ends in.
 
 def main() -> int:
     """Write the page, or print the times."""
-    corpus = Path(sys.argv[1])
+    corpus = Path(sys.argv[1]).absolute()  # as the tests name it
     rows, spent = [], []
     for path in facts_files():
         begin = time.perf_counter()
