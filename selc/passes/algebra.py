@@ -57,7 +57,8 @@ def _unary(new: Graph, op: Op, a: Node, f: AbsVal) -> Node | None:
     if op is Op.NOT and f.kinds == _INT:
         return new.fold(Op.EQ, a, new.const(0))
     if op is Op.NEG and a.op is Op.NEG and f.kinds == _INT:
-        return a.args[0] if a.args[0].op is not Op.SELECT else None
+        # what is negated twice may be a boolean, and comes back as an integer
+        return new.add(Op.POS, a.args[0]) if a.args[0].op is not Op.SELECT else None
     if op is Op.ABS and f.kinds == _INT and f.lo is not None and f.lo >= 0:
         return a
     return None
