@@ -11,7 +11,7 @@ import click
 from selc.diag.diagnostic import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from selc.driver.options import Outcome
+    from selc.diag.outcome import Outcome
 
 format_option = click.option(
     "--format",

@@ -27,7 +27,7 @@ def profile() -> None:
 @click.pass_context
 def show(ctx: click.Context, paths: tuple[Path, ...], output_format: str) -> None:
     """Say how many calls there are, and how every input is spread."""
-    from selc.driver import workload
+    from selc.harness import workload
 
     ctx.exit(write(workload.show(paths), output_format))
 
@@ -48,7 +48,7 @@ def merge(
     output_format: str,
 ) -> None:
     """Make one profile of several; counts of equal calls are added."""
-    from selc.driver import workload
+    from selc.harness import workload
 
     ctx.exit(write(workload.merge(paths, weights, out), output_format))
 
@@ -60,6 +60,6 @@ def merge(
 @click.pass_context
 def diff(ctx: click.Context, one: Path, other: Path, output_format: str) -> None:
     """Compare two profiles by the share of every call; exit code 1 if they differ."""
-    from selc.driver import workload
+    from selc.harness import workload
 
     ctx.exit(write(workload.diff(one, other), output_format))

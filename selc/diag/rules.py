@@ -42,9 +42,14 @@ class Rule:
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, sorted by code."""
-    from selc.diag import rules_answers, rules_facts, rules_source
+    from selc.diag import rules_answers, rules_facts, rules_harness, rules_source
 
-    rules = (*rules_source.RULES, *rules_facts.RULES, *rules_answers.RULES)
+    rules = (
+        *rules_source.RULES,
+        *rules_facts.RULES,
+        *rules_answers.RULES,
+        *rules_harness.RULES,
+    )
     return tuple(sorted(rules, key=lambda rule: rule.code))
 
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from selc.diag.outcome import Outcome
 from selc.driver.cachekey import digest
-from selc.driver.options import Outcome
 from selc.lint import cache as lint
 
 VERSION: Final = "v1"

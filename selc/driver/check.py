@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from selc.check.findings import Finding
 from selc.diag.diagnostic import Diagnostic, Refused
-from selc.driver.options import Outcome
-from selc.driver.table import table
+from selc.diag.outcome import Outcome
+from selc.diag.table import table
 
 FORMAT: Final = 1
 NEEDED: Final = ("hash", "seal", "files", "graph", "graph0", "pins", "knobs", "legal", "inputs")

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
+from selc.diag.outcome import Outcome
 from selc.diag.suggest import did_you_mean
 from selc.driver import cache, messages
 from selc.driver.cachekey import key_of
-from selc.driver.options import CompileOptions, Outcome
+from selc.driver.options import CompileOptions
 from selc.driver.pipeline import Clock, Decided, Plan, decide
 from selc.passes.names import DECISIONS, PASS_NAMES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from selc.diag.diagnostic import Refused
-from selc.driver.options import Outcome
+from selc.diag.outcome import Outcome
 
 
 def run(target: str, roots: tuple[Path, ...]) -> Outcome:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from selc.diag.diagnostic import Diagnostic, Refused
+from selc.diag.outcome import Outcome
 from selc.diag.suggest import did_you_mean
+from selc.diag.table import listing, table
 from selc.driver.check import read_manifest
-from selc.driver.options import Outcome
-from selc.driver.table import listing, table
 
 if TYPE_CHECKING:
     from selc.check.ask import Questions

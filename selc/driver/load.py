@@ -13,9 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
+from selc.diag.outcome import Outcome
 from selc.driver import cache
 from selc.driver.cachekey import key_of
-from selc.driver.options import CompileOptions, Outcome
+from selc.driver.options import CompileOptions
 
 if TYPE_CHECKING:
     import os

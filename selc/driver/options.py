@@ -1,14 +1,12 @@
-"""What a command asks of the driver and what it gets back; plain data, cheap to import."""
+"""What a command asks of the driver; plain data, cheap to import."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from selc.diag.diagnostic import Diagnostic
 
 ARTIFACTS: Final = ("native", "python", "header", "ir", "dot", "html")
 """What `--emit` can name."""
@@ -36,13 +34,3 @@ class CompileOptions:
     use_cache: bool = True
     format: str = "text"
     emit_after: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a command has to say: the exit code, both forms of the answer, and what to warn of."""
-
-    exit_code: int
-    text: str = ""
-    json: dict[str, Any] = field(default_factory=dict)
-    diagnostics: list[Diagnostic] = field(default_factory=list)

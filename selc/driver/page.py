@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from selc.driver.table import listing
+from selc.diag.table import listing
 from selc.ir.op import Op
 from selc.ir.value import to_json
 from selc.passes.depend import batch_mask, masks

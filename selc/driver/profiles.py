@@ -33,7 +33,7 @@ def read_profile(path: Path, program: Program, sink: Sink) -> tuple[Call, ...]:
     Raises:
         Refused: a line is not a call of this selection.
     """
-    from selc.frontend.facts.files import Files
+    from selc.diag.files import Files
 
     trouble = Sink()
     text = Files(trouble).read(path, "profile")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from selc.driver.table import listing, table
+from selc.diag.table import listing, table
 
 Answer = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from selc.diag.span import NOWHERE, Span
-from selc.driver.table import listing
+from selc.diag.table import listing
 from selc.ir.op import Op
 from selc.passes.depend import batch_mask, masks
 

@@ -53,7 +53,7 @@ def read_tuple(path: Path, decided: Decided) -> Committed:
 
 
 def _entry(path: Path, family: str, sink: Sink) -> Map:
-    from selc.frontend.facts.files import Files
+    from selc.diag.files import Files
     from selc.frontend.facts.yamltext import parse
 
     text = Files(sink).read(path, "tuple file")

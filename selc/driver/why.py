@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
+from selc.diag.outcome import Outcome
 from selc.diag.span import NOWHERE, Span
 from selc.diag.suggest import did_you_mean
-from selc.driver.options import Outcome
 from selc.driver.pipeline import Plan, load
 from selc.ir.value import to_json
 

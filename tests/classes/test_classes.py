@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from selc.diag.outcome import Outcome
 from selc.driver import cachekey
 from selc.driver.check import run as check
 from selc.driver.compile import run
-from selc.driver.options import CompileOptions, Outcome
+from selc.driver.options import CompileOptions
 from tests.adapters import load
 from tests.classes.cases import CASES, Case
 from tests.classes.judge import Judge, Partition, key, rewritten

@@ -17,9 +17,10 @@ import selc.driver
 from selc.cli import app
 from selc.cli.compile import spread_facts
 from selc.diag.diagnostic import Diagnostic, Refused, Severity
+from selc.diag.outcome import Outcome
 from selc.diag.rules import all_rules
 from selc.diag.span import Span
-from selc.driver.options import CompileOptions, Outcome
+from selc.driver.options import CompileOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = "import sys; from selc.cli import main; sys.argv[0] = 'selc'; main()"

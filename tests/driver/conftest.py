@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from selc.diag.outcome import Outcome
 from selc.driver import cachekey
 from selc.driver.compile import run
-from selc.driver.options import CompileOptions, Outcome
+from selc.driver.options import CompileOptions
 
 SOURCE = """\
 def plan(m, heads, stride):

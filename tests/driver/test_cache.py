@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from selc.diag.outcome import Outcome
 from selc.driver import cache, cachekey
-from selc.driver.options import Outcome
 from selc.lint.config import Config
 from selc.lint.run import Options, lint
 from tests.driver.conftest import Compile

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from selc.diag.outcome import Outcome
 from selc.driver import cache, cachekey
-from selc.driver.options import Outcome
 from tests.driver.conftest import FACTS, Compile
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from selc.diag.outcome import Outcome
 from selc.driver.legal import Asked, run
-from selc.driver.options import Outcome
 from tests.driver.conftest import Compile
 
 WIDTHS, STAGES, STRIDES = (16, 128), (2, 4), (32, 64)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from selc.diag.diagnostic import Severity
-from selc.driver.options import Outcome
+from selc.diag.outcome import Outcome
 from tests import adapters
 from tests.driver.conftest import Compile
 

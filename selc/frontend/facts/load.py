@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from selc.diag.diagnostic import Sink
+from selc.diag.files import Files
 from selc.diag.span import NOWHERE, Span
-from selc.frontend.facts.files import Files
 from selc.frontend.facts.merge import expand, merge
 from selc.frontend.facts.model import Facts
 from selc.frontend.facts.sections import SECTIONS, Reader

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from selc.diag.diagnostic import Sink
+from selc.diag.files import Files
 from selc.diag.span import Span
 from selc.frontend.facts.calls import knob_of_input, read_function, read_knob
-from selc.frontend.facts.files import Files
 from selc.frontend.facts.inputs import read_input, read_values
 from selc.frontend.facts.jsontable import read_json
 from selc.frontend.facts.model import ClassesDecl, Facts, InputDecl, KnobDecl

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from selc.driver import workload
+from selc.harness import workload
 
 
 def write(path: Path, calls: list[tuple[dict[str, Any], int]], family: str = "plan") -> Path:

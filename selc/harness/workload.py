@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
+from selc.diag.outcome import Outcome
 from selc.diag.span import Span
-from selc.driver.options import Outcome
-from selc.driver.table import table
+from selc.diag.table import table
 
 CODE: Final = "SEL934"
 FORMAT: Final = 1
@@ -108,7 +108,7 @@ def read(paths: Sequence[Path], weights: Sequence[float] = ()) -> Workload:
     Raises:
         Refused: a file cannot be read, or a line is no call.
     """
-    from selc.frontend.facts.files import Files
+    from selc.diag.files import Files
 
     trouble = Sink()
     found: dict[Key, float] = {}

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from selc.diag.diagnostic import Sink
+from selc.diag.diagnostic import Diagnostic, Sink
 from selc.diag.span import Span
-from selc.frontend.facts.tree import UNREADABLE, error
 
+UNREADABLE: Final = "SEL914"
 MAX_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -31,11 +31,11 @@ class Files:
                 data = stream.read(MAX_BYTES + 1)
         except OSError as e:
             words, hint = _why(e, name, what)
-            error(self.sink, UNREADABLE, at, words, hint)
+            self._unreadable(at, words, hint)
             return None
         if len(data) > MAX_BYTES:
             message = f"{what} `{name}` is larger than {MAX_BYTES >> 20} MiB"
-            error(self.sink, UNREADABLE, at, message, "name a smaller file")
+            self._unreadable(at, message, "name a smaller file")
             return None
         self.digests[name] = hashlib.blake2b(data, digest_size=32).hexdigest()
         try:
@@ -44,8 +44,11 @@ class Files:
             line = data.count(b"\n", 0, e.start) + 1
             column = e.start - data.rfind(b"\n", 0, e.start)
             span = Span(name, line, column, line, column + 1)
-            error(self.sink, UNREADABLE, span, f"{what} is not UTF-8", "save it as UTF-8")
+            self._unreadable(span, f"{what} is not UTF-8", "save it as UTF-8")
             return None
+
+    def _unreadable(self, at: Span, words: str, hint: str) -> None:
+        self.sink.add(Diagnostic(UNREADABLE, words, at, help=hint))
 
 
 def _why(e: OSError, name: str, what: str) -> tuple[str, str]:
