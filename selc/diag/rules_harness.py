@@ -15,7 +15,7 @@ RULES: Final = (
             "The object named by `--kernels` cannot be imported or lacks one of the four methods, "
             "no kernels are named for a family, or a kernel needs a fact that nothing gives."
         ),
-        why="Nothing can be measured without kernels, and guessed shapes would measure another call.",
+        why="Without kernels there is nothing to measure, and guessed shapes are another call.",
         example=(
             "$ selc bench build/attention_selector --kernels mykernels:attn --profile p.jsonl\n"
             "error: [SEL950] the module `mykernels` has no `attn`\n"
@@ -34,20 +34,20 @@ RULES: Final = (
             "The folder has no manifest, cannot be imported, or is another selector than the one "
             "that a tuple file, profile or journal names by its hash."
         ),
-        why="Times and tuples hold for one selector. Used for another they would be silently wrong.",
+        why="Times and tuples hold for one selector; for another they would be silently wrong.",
         example=(
             "$ selc tune build/other_selector --profile p.jsonl\n"
             "error: [SEL951] the profile was recorded with another selector\n"
         ),
-        action="Compile the selection with `-o DIR` and name that folder. Record the profile with it.",
+        action="Compile the selection with `-o DIR`, and record the profile with it.",
         language="text",
     ),
     Rule(
         code="SEL952",
         name="call-refused",
         title="the selector refuses a call of the profile",
-        means="A call lies outside the declared domain, or breaks a guard, under the tuple in question.",
-        why="An engine would stop at that call. Leaving it out silently would tune for other traffic.",
+        means="A call is outside the declared domain, or breaks a guard under the tuple asked for.",
+        why="An engine stops at that call. Leaving it out silently would tune for other traffic.",
         example="num_tokens=20000 is outside 1..16384, but the profile has such a call\n",
         action=(
             "Record the profile with this selector, or remove the call. If the engine does make "
@@ -65,7 +65,7 @@ RULES: Final = (
             "$ selc bench build/moe_selector --device cuda --profile p.jsonl\n"
             "error: [SEL953] torch sees no CUDA device\n"
         ),
-        action="Use `--device cpu`, or run where a GPU is. `pip install 'selc[bench]'` brings torch.",
+        action="Use `--device cpu`, or run where a GPU is; `pip install 'selc[bench]'` has torch.",
         language="text",
     ),
     Rule(
@@ -73,8 +73,8 @@ RULES: Final = (
         name="journal",
         title="the journal cannot be used",
         means=(
-            "It was written by a run with other selectors, kernels, device or calls, is damaged, or "
-            "can no longer be written (the disk is full, for instance)."
+            "It was written by a run with other selectors, kernels, device or calls, is damaged, "
+            "or can no longer be written (the disk is full, for instance)."
         ),
         why=(
             "A run is resumed and a decision replayed from its journal. One of another run would "
