@@ -7,34 +7,8 @@ from pathlib import Path
 import click
 
 from selc.cli.output import format_option, write
+from selc.cli.source import SourceCommand, facts_option, root_option
 from selc.driver.options import ARTIFACTS, DEFAULT_ARTIFACTS, CompileOptions
-
-_FACTS_SUFFIXES = (".yaml", ".yml")
-
-
-class CompileCommand(click.Command):
-    """Lets `--facts` take several files in a row, as in `--facts device.yaml model.yaml`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Repeat `--facts` before every further YAML file that follows it."""
-        return super().parse_args(ctx, spread_facts(args))
-
-
-def spread_facts(arguments: list[str]) -> list[str]:
-    """The same arguments with one `--facts` per file."""
-    out: list[str] = []
-    previous = ""  # "name": the option's value comes next; "files": further files may follow
-    for index, argument in enumerate(arguments):
-        if argument == "--":
-            return out + arguments[index:]
-        if previous == "files" and argument.endswith(_FACTS_SUFFIXES) and argument[0] != "-":
-            out.append("--facts")
-        elif previous == "name" or argument.startswith("--facts="):
-            previous = "files"
-        else:
-            previous = "name" if argument == "--facts" else ""
-        out.append(argument)
-    return out
 
 
 def _emit(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
@@ -50,25 +24,12 @@ def _emit(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[s
 
 @click.command(
     "compile",
-    cls=CompileCommand,
+    cls=SourceCommand,
     short_help="Compile a selection into a batch-independent selector.",
 )
 @click.argument("target")
-@click.option(
-    "--facts",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="FILE...",
-    help="Facts files; later ones win. May be repeated.",
-)
-@click.option(
-    "--root",
-    "roots",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="DIR",
-    help="Folder that contains packages to read, before the installed ones. May be repeated.",
-)
+@facts_option
+@root_option
 @click.option(
     "-o",
     "--out",

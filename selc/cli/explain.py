@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from selc.cli.compile import CompileCommand
 from selc.cli.output import format_option, write
+from selc.cli.source import SourceCommand, facts_option, root_option
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.rules import Rule, all_rules, find_rule
 from selc.diag.suggest import did_you_mean
@@ -22,7 +22,7 @@ _WIDTH = 88
 
 @click.command(
     "explain",
-    cls=CompileCommand,
+    cls=SourceCommand,
     short_help="Explain an error or a rule, or why a value follows the batch.",
 )
 @click.argument("code", metavar="[CODE|NAME|TARGET]", required=False)
@@ -31,21 +31,8 @@ _WIDTH = 88
     metavar="NAME",
     help="A point, a pin or another value of TARGET: say why it follows the batch.",
 )
-@click.option(
-    "--facts",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="FILE...",
-    help="Facts files for TARGET; later ones win. May be repeated.",
-)
-@click.option(
-    "--root",
-    "roots",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="DIR",
-    help="Folder that contains packages to read, before the installed ones. May be repeated.",
-)
+@facts_option
+@root_option
 @format_option
 @click.pass_context
 def explain(

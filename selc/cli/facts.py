@@ -7,18 +7,12 @@ from pathlib import Path
 import click
 
 from selc.cli.output import write
+from selc.cli.source import root_option
 
 
 @click.command("facts", short_help="Print a facts-file skeleton for a function.")
 @click.argument("target")
-@click.option(
-    "--root",
-    "roots",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="DIR",
-    help="Folder in which packages are looked for, before the installed ones (repeatable).",
-)
+@root_option
 @click.pass_context
 def facts(ctx: click.Context, target: str, roots: tuple[Path, ...]) -> None:
     """Print a facts-file skeleton for a function: its parameters and the outside names it reads.

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import selc.driver
 from selc.cli import app
-from selc.cli.compile import spread_facts
+from selc.cli.source import spread_facts
 from selc.diag.diagnostic import Diagnostic, Refused, Severity
 from selc.diag.outcome import Outcome
 from selc.diag.rules import all_rules
