@@ -297,3 +297,11 @@ def test_a_closed_pipe_is_no_error() -> None:
         ["bash", "-c", command], check=False, capture_output=True, text=True, cwd=ROOT
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_as_a_module():
+    answer = subprocess.run(
+        [sys.executable, "-m", "selc", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.startswith("selc")

@@ -1,0 +1,5 @@
+"""`python -m selc`, where no command is installed."""
+
+from selc.cli import main
+
+main()
