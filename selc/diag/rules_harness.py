@@ -119,4 +119,23 @@ RULES: Final = (
         ),
         language="text",
     ),
+    Rule(
+        code="SEL957",
+        name="workload-description",
+        title="a description of a workload is wrong",
+        means=(
+            "`selc profile synth` was given a description with an unknown key, a value of the wrong "
+            "type or out of bounds, or a load that its kind of arrivals does not have."
+        ),
+        why="A guessed workload gives a profile of other traffic, and a tuple tuned for it.",
+        example=(
+            "prompt: {distribution: lognorml, mean: 8000, sigma: 0.4}\n"
+            "                        ^^^^^^^^ there is no distribution `lognorml`\n"
+        ),
+        action=(
+            "Correct the value at the place shown; docs/profiles.md lists the keys. Start from "
+            "`--preset` and describe only what differs."
+        ),
+        language="text",
+    ),
 )
