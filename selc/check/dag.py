@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from selc.check.certificate import Domain, Node, Text
 from selc.check.meaning import SAME, once
-from selc.check.values import WIDE, key
+from selc.check.values import UNDEF, WIDE, key
 
 TRUE: Final = 0
 """The number of the node `const True` in every `Dag`."""
@@ -35,6 +35,8 @@ class Dag:
         """An operation."""
         given = [self.nodes[a] for a in args]
         if op == "select" and given[0].op == "const":
+            if given[0].attr is UNDEF:
+                return args[0]
             return args[1] if given[0].attr else args[2]
         if op == SAME and args[0] == args[1]:
             return TRUE

@@ -45,15 +45,13 @@ class Judge:
         verdict = self._decide(claim)
         if verdict.how in ("proved", "exhaustive"):
             return verdict
-        near = self._near(claim, [*under, *self.premises])
+        premises = [*under, *self.premises]
+        near = self._near(claim, premises)
         if near:
             verdict = self._decide(self.dag.implies(near, claim))
-        if verdict.call is not None:
-            whole = self._completed(verdict.call, [*under, *self.premises])
-            if whole is None:
-                return Verdict("sampled")
-            return Verdict("refuted", whole)
-        return verdict
+        if verdict.call is None:
+            return verdict
+        return self._completed(verdict.call, [p for p in premises if p not in near])
 
     def each(
         self, claims: Sequence[int], under: Sequence[Sequence[int]] | None = None
@@ -138,11 +136,34 @@ class Judge:
                 reached |= waiting.pop(p)
                 near.append(p)
 
-    def _completed(self, call: dict[str, Any], premises: Sequence[int]) -> dict[str, Any] | None:
-        """The call with values for all other leaves, such that every premise holds."""
-        tries = [{**c, **call} for c in self.calls(64)]
-        holds = at(self.dag, self.dag.both(premises), tries)
-        return next((t for t, ok in zip(tries, holds, strict=True) if ok is True), None)
+    def _completed(self, call: dict[str, Any], premises: Sequence[int]) -> Verdict:
+        """Refuted by the call, with values for all other leaves under which the premises hold.
+
+        No premise reads a leaf of the call. Those that share leaves are satisfied together.
+        """
+        whole = dict(call)
+        left = [p for p in premises if p != TRUE]
+        while left:
+            group = self._near(left[0], left)
+            left = [p for p in left if p not in group]
+            holds = self.dag.both(group)
+            found = self._decide(self.dag.add("not", (holds,)))
+            if found.how in ("proved", "exhaustive"):
+                return found  # no call is admitted, so that every claim holds
+            part = found.call or self._drawn(holds)
+            if part is None:
+                return Verdict("sampled")
+            whole.update(part)
+        whole = {**{n: d[0] for n, d in self.dag.domains.items()}, **whole}
+        return Verdict("refuted", whole)
+
+    def _drawn(self, holds: int) -> dict[str, Any] | None:
+        """Some call at which a node is True, over the leaves that it reads."""
+        calls = self.calls(SAMPLES)
+        for call, value in zip(calls, at(self.dag, holds, calls), strict=True):
+            if value is True:
+                return {n: call[n] for n in self.dag.reads(holds)}
+        return None
 
     def _decide(self, claim: int) -> Verdict:
         if claim == TRUE:

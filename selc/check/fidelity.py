@@ -90,7 +90,12 @@ def guards(readings: Readings, judge: Judge) -> Finding:
     before: dict[str, list[int]] = {"pinned": [], "adaptive": [], "mixed": []}
     required = [g for g in readings.g0.guards if g.kind == "require"]
     texts, claims, under = [], [], []
+    wrong = []
     for guard, mine in zip(required, readings.r.guards, strict=True):
+        if readings.unseen(guard) is not mine.unseen:
+            says = "is called unseen, but is not" if mine.unseen else "is unseen, but not called so"
+            wrong.append(f"`{guard.text}` {says}")
+        verdicts["unseen, as stated"] += mine.unseen
         for reading, copied in (
             ("pinned", readings.a),
             ("adaptive", readings.b),
@@ -101,26 +106,23 @@ def guards(readings: Readings, judge: Judge) -> Finding:
             path, cond = (copied(guard.nodes[k]) for k in ("path", "cond"))
             wanted = readings.holds(path, cond)
             claim = _claim(readings, mine, reading, wanted)
-            if claim is not None and reading == "mixed":
+            if reading == "mixed":
                 # what is taken from two readings may fit together nowhere: there it says nothing
                 undefined = readings.dag.add("fail", ())
                 for node in (path, cond):
                     nothing = readings.dag.same(node, undefined)
                     claim = readings.dag.add("select", (nothing, TRUE, claim))
-            if claim is None:
-                verdicts["unseen, as stated"] += 1
-                continue
             texts.append(f"`{guard.text}` differs ({reading})")
             claims.append(claim)
             under.append([*before[reading], *before["pinned"]])
             before[reading].append(wanted)
     found = judge.each(claims, under)
     verdicts += Counter(v.how for v in found)
-    wrong = [f"{t} for {shown(v.call)}" for t, v in zip(texts, found, strict=True) if not v.holds]
+    wrong += [f"{t} for {shown(v.call)}" for t, v in zip(texts, found, strict=True) if not v.holds]
     return summed("guards", verdicts, "readings of guards of R against G0", wrong)
 
 
-def _claim(readings: Readings, mine: Guard, reading: str, wanted: int) -> int | None:
+def _claim(readings: Readings, mine: Guard, reading: str, wanted: int) -> int:
     """R's guard in a reading agrees with what it should be.
 
     R leaves out a reading that says nothing new: then the others imply it.
@@ -129,7 +131,5 @@ def _claim(readings: Readings, mine: Guard, reading: str, wanted: int) -> int | 
     node = mine.nodes.get(reading)
     if node is not None:
         return dag.same(dag.true(readings.in_r(node)), wanted)
-    if reading == "mixed" and mine.unseen:
-        return None
     others = [dag.true(readings.in_r(n)) for n in mine.nodes.values()]
     return dag.implies(others, wanted)

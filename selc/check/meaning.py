@@ -184,7 +184,9 @@ def column(op: str, attr: Any, args: list[Sequence[Any]], count: int) -> Sequenc
             c if c is UNDEF or c is WIDE else t if c else e for c, t, e in zip(*args, strict=True)
         ]
     if op == SAME:
-        return [key(a) == key(b) for a, b in zip(*args, strict=True)]
+        return [
+            WIDE if a is WIDE or b is WIDE else key(a) == key(b) for a, b in zip(*args, strict=True)
+        ]
     if op == "ok":
         inner = function_of(attr[0], attr[1])
         return [_fine(inner, row) for row in _rows(args, count)]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
-from selc.check.certificate import Pin
-from selc.check.dag import TRUE
+from selc.check.certificate import Domain, Pin
+from selc.check.dag import TRUE, Dag
 from selc.check.decide import Judge, Verdict
 from selc.check.findings import Finding, shown, summed
 from selc.check.grid import at
 from selc.check.readings import Readings
 from selc.check.values import frozen, key, plain
+
+LOOKED_UP: Final = 33
+"""Values of a range for which a call is looked for."""
 
 
 def free(readings: Readings, judge: Judge) -> Finding:
@@ -80,9 +83,12 @@ def candidates(
     verdicts: Counter[str] = Counter()
     wrong = []
     for name, pin in readings.r.pins.items():
-        if pin.free or isinstance(pin.candidates, range):
+        if pin.free:
             continue
-        taken = _taken(readings, judge, name, pin, witnesses.get(name, []))
+        if isinstance(pin.candidates, range):
+            taken = _looked_up(readings, judge, name, pin, verdicts) if pin.exact else None
+        else:
+            taken = _taken(readings, judge, name, pin, witnesses.get(name, []))
         if taken and pin.exact:
             wrong.append(taken)
         verdict = _complete(readings, judge, name, pin)
@@ -132,27 +138,73 @@ def _inside(readings: Readings, call: Mapping[str, Any]) -> bool:
     )
 
 
-def _complete(readings: Readings, judge: Judge, name: str, pin: Pin) -> Verdict:
-    """Whether the last mark that is reached has a listed value at every call."""
+class _Place(NamedTuple):
+    """A mark of a site: its value, what must hold for it to be reached, and to be the last."""
+
+    node: int
+    path: int
+    earlier: list[int]
+    last: list[int]
+
+
+def _places(readings: Readings, name: str) -> Iterator[_Place]:
+    """The marks of a site, the last first."""
     dag = readings.dag
-    worst = Verdict("proved")
-    later: list[int] = []
+    last: list[int] = []
     for mark in reversed(readings.site(name)):
         path, node = readings.real(mark.path), readings.real(mark.node)
-        inside = dag.const(False)
-        for value in pin.candidates:
-            inside = dag.add("select", (dag.same(node, dag.const(value)), TRUE, inside))
-        claim = dag.implies([path, *later], inside)
         earlier = [
             readings.holds(readings.real(g.nodes["path"]), readings.real(g.nodes["cond"]))
             for g in readings.g0.guards[: mark.after]
         ]
+        yield _Place(node, path, earlier, list(last))
+        last.append(dag.add("not", (dag.both([*earlier, path]),)))
+
+
+def _complete(readings: Readings, judge: Judge, name: str, pin: Pin) -> Verdict:
+    """Whether the last mark that is reached has a listed value at every call."""
+    worst = Verdict("proved")
+    for place in _places(readings, name):
+        inside = _among(readings.dag, place.node, pin.candidates)
+        claim = readings.dag.implies([place.path, *place.last], inside)
         verdict = judge.always(claim)
         if not verdict.holds:
-            verdict = judge.always(claim, earlier)
+            verdict = judge.always(claim, place.earlier)
         if not verdict.holds:
             return verdict
         if verdict.how == "sampled" or worst.how == "proved":
             worst = verdict
-        later.append(dag.add("not", (dag.both([*earlier, path]),)))
     return worst
+
+
+def _among(dag: Dag, node: int, values: Domain) -> int:
+    """Whether a node has one of the values."""
+    if isinstance(values, range):
+        low, high, step = (dag.const(v) for v in (values[0], values[-1], values.step))
+        place = dag.add("mod", (dag.add("sub", (node, low)), step))
+        integer = dag.same(dag.add("int", (node,)), node)  # and no boolean
+        inside = (dag.add("le", (low, node)), dag.add("le", (node, high)))
+        return dag.both([integer, *inside, dag.same(place, dag.const(0))])
+    out = dag.const(False)
+    for value in values:
+        out = dag.add("select", (dag.same(node, dag.const(value)), TRUE, out))
+    return out
+
+
+def _looked_up(
+    readings: Readings, judge: Judge, name: str, pin: Pin, verdicts: Counter[str]
+) -> str | None:
+    """Whether some call takes each value of a range; only some are looked at in a long one."""
+    dag, span = readings.dag, pin.candidates
+    chosen = sorted({k * (len(span) - 1) // (LOOKED_UP - 1) for k in range(LOOKED_UP)})
+    verdicts["sampled"] += len(chosen) < len(span)
+    for value in (span[k] for k in chosen):
+        hows = []
+        for place in _places(readings, name):
+            there = [place.path, *place.last, dag.same(place.node, dag.const(value))]
+            claim = dag.add("not", (dag.both(there),))
+            hows.append(judge.always(claim, place.earlier).how)
+        if all(how in ("proved", "exhaustive") for how in hows):
+            return f"{name} never takes {value!r}"
+        verdicts["sampled"] += "refuted" not in hows
+    return None

@@ -196,22 +196,31 @@ class Readings:
         So if it reads a value between a pin and a choice, and by another way a value above a pin.
         A partial operation asks nothing of a choice, and that a class is kept nothing of the batch.
         """
-        if guard.origin in ("partial", "class"):
+        seen = self._seen(guard)
+        hidden = (self.pinned | self.above) - self.between
+        return bool(seen & self.between) and bool(seen & hidden)
+
+    def unseen(self, guard: Guard) -> bool:
+        """Whether a guard may be vacuous in every reading.
+
+        So if it reads what stands above a pin and chooses between alternatives, and nothing that a
+        pin or a choice overwrites: it may ask about a choice that was not taken.
+        """
+        seen = self._seen(guard)
+        if seen & (self.between | self.pinned) or not seen & self.above:
             return False
-        passes = hides = False
+        return any(self.g0.nodes[n].op == "select" for n in seen)
+
+    def _seen(self, guard: Guard) -> set[int]:
+        """What a guard reads down to what stands between a pin and a choice; empty if not asked."""
         seen: set[int] = set()
-        todo = list(guard.nodes.values())
+        todo = [] if guard.origin in ("partial", "class") else list(guard.nodes.values())
         while todo:
             n = todo.pop()
-            if n in seen:
-                continue
-            seen.add(n)
-            if n in self.between:
-                passes = True
-                continue
-            hides = hides or n in self.pinned or n in self.above
-            todo.extend(self.g0.nodes[n].args)
-        return passes and hides
+            if n not in seen:
+                seen.add(n)
+                todo.extend(() if n in self.between else self.g0.nodes[n].args)
+        return seen
 
 
 def _taken(g0: Text, name: str, pin: Pin) -> list[Any]:

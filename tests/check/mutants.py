@@ -57,7 +57,9 @@ def _all(m: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         yield from _lines(m, graph)
         yield from _guards(m, graph)
         yield from _roles(m, graph)
+    yield from _unseen(m)
     yield from _pins(m)
+    yield from _ranges(m)
     yield from _free(m)
     yield from _relation(m)
     yield from _inputs(m)
@@ -149,6 +151,26 @@ def _guards(m: dict[str, Any], graph: str) -> Iterator[tuple[str, str, dict[str,
                 yield f"{graph}: reading dropped", lines[i], _text(m, graph, new)
 
 
+def _unseen(m: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The flag of a guard that may be vacuous, taken away or put on, in the list and in R."""
+    lines = m["graph"].split("\n")
+    start = lines.index("guards:") + 1 if "guards:" in lines else len(lines)
+    for k, guard in enumerate(g for g in m["guards"] if g["kind"] == "require"):
+        out = copy.deepcopy(m)
+        head, where, place = lines[start + k].partition("  ; ")
+        if guard.get("unseen"):
+            del out["guards"][k]["unseen"]
+            changed = head.removesuffix(", unseen")
+        else:
+            out["guards"][k]["unseen"] = True
+            changed = re.sub(r", mixed v\d+", "", head) + ", unseen"
+        new = [*lines]
+        new[start + k] = changed + where + place
+        out["graph"] = "\n".join(new)
+        kind = "taken away" if guard.get("unseen") else "put on"
+        yield f"guards: unseen {kind}", guard["text"], out
+
+
 def _roles(m: dict[str, Any], graph: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The role of a point in one graph."""
     other = {"bits": "neutral", "neutral": "bits", "aux": "bits"}
@@ -221,6 +243,65 @@ def _candidate(m: dict[str, Any], k: int, value: Any, gone: bool = False) -> dic
     return out
 
 
+def _ranges(m: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Candidates as a range that leaves some out, or that is called exact and is not."""
+    for k, pin in enumerate(m["pins"]):
+        span = span_of(pin)
+        if span is None:
+            continue
+        low, high, step = span
+        fewer = [(low, high - step), (low + step, high)]
+        for ends in fewer:
+            if low < high and ends[0] <= pin["default"] <= ends[1]:
+                yield "pins: range with less", str(ends), as_range(m, k, (*ends, step), True)
+                yield "pins: bound with less", str(ends), as_range(m, k, (*ends, step), False)
+        for ends in ((low, high + step), (low - step, high)):
+            yield "pins: range with more", str(ends), as_range(m, k, (*ends, step), True)
+        if step > 1 and step % 2 == 0:
+            more = as_range(m, k, (low, high, step // 2), True)
+            yield "pins: range with more", f"steps of {step // 2}", more
+
+
+def span_of(pin: dict[str, Any]) -> tuple[int, int, int] | None:
+    """The first, the last and the step of a pin's candidates, if they are such integers."""
+    listed = pin["candidates"]
+    if pin["free"] or pin["offered"] or not isinstance(listed, list) or pin["default"] is None:
+        return None
+    if len(listed) < 2 or any(type(v) is not int for v in listed):
+        return None
+    span = range(listed[0], listed[-1] + 1, max(1, listed[1] - listed[0]))
+    return (span[0], span[-1], span.step) if list(span) == listed else None
+
+
+def as_range(m: dict[str, Any], k: int, span: tuple[int, int, int], exact: bool) -> dict[str, Any]:
+    """The certificate with the candidates of a pin as a range."""
+    out = copy.deepcopy(m)
+    pin = out["pins"][k]
+    name, low, high, step = pin["name"], *span
+    old = "{" + ", ".join(map(_literal, pin["candidates"])) + "}"
+    new = f"{low}..{high}" + (f" step {step}" if step != 1 else "")
+    was = len(pin["candidates"])
+    pin["candidates"], pin["exact"] = {"range": [low, high, step], "exact": exact}, exact
+    del out["witnesses"][name]
+    head = f"input {_named(name)}: pin "
+    out["graph"] = out["graph"].replace(head + old, head + new, 1)
+    mark = f"  {_named(name)}: pin"
+    before, _, after = out["graph"].partition(mark)
+    listed = new + ("" if exact else " at most")
+    out["graph"] = before + mark + after.replace(f"candidates {old}", f"candidates {listed}", 1)
+    values = range(low, high + 1, step)
+    for guard in out["guards"]:
+        shown = guard["counterexample"] or {"parameters": {}}
+        if shown["parameters"].get(name, low) not in values:
+            guard["counterexample"] = None
+    for factor in out["factors"]:
+        if name in factor["parameters"]:
+            place = factor["parameters"].index(name)
+            factor["rows"] = [row for row in factor["rows"] if row[place] in values]
+    out["legal"]["assignments"] = out["legal"]["assignments"] // was * len(values)
+    return _counted(out)
+
+
 def _free(m: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     lines = m["graph"].split("\n")
     for i, line in enumerate(lines):
@@ -269,12 +350,15 @@ def _relation(m: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def _axes(m: dict[str, Any]) -> dict[str, list[Any]]:
-    out = {
-        p["name"]: [*p["candidates"], *p["offered"]]
-        for p in m["pins"]
-        if not p["free"] and isinstance(p["candidates"], list)
-    }
+    out = {p["name"]: [*_listed(p), *p["offered"]] for p in m["pins"] if not p["free"]}
     return out | {k["name"]: k["choices"] for k in m["knobs"]}
+
+
+def _listed(pin: dict[str, Any]) -> list[Any]:
+    if isinstance(pin["candidates"], list):
+        return pin["candidates"]
+    low, high, step = pin["candidates"]["range"]
+    return list(range(low, high + 1, step))
 
 
 def _absent(m: dict[str, Any], factor: dict[str, Any]) -> list[list[Any]]:

@@ -19,15 +19,43 @@ from selc.check.examine import examine
 from selc.check.values import Unreadable
 from selc.driver.compile import run
 from selc.driver.options import CompileOptions
-from tests.check.mutants import Mutant, mutants, resealed
+from tests.check.mutants import Mutant, as_range, mutants, resealed, span_of
 from tests.check.same import same_function
 
 SHARED = Path(os.environ.get("SELC_SHARED", Path(__file__).parents[3] / "shared"))
 CASES = ["H7", "I3", "I23", "I29", "M5", "M16", "M18", "N8"]
 
 
+PAGES = """\
+def choose(t, wide):
+    pages = (t + 7) // 8
+    one = pages <= 4
+    assert not one or pages <= 32
+    algo = "oneshot" if one else "twoshot"
+    blocks = 16 * pages if pages < 9 else 144
+    {returned}
+"""
+
+PAGES_FACTS = """\
+selection: {function: choose, scope: launch, returns: {'*': bits}}
+inputs:
+  t: {kind: runtime, type: int, range: [1, 512]}
+  wide: {kind: runtime, type: bool, values: [false, true]}
+"""
+"""Pins `pages` itself where two points follow it, and what is chosen where one does."""
+
+
 def compiled(case: str, folder: Path) -> dict[str, Any]:
-    source = SHARED / "cases" / case
+    return compiled_from(SHARED / "cases" / case, folder)
+
+
+def pages(folder: Path, returned: str) -> dict[str, Any]:
+    (folder / "selector.py").write_text(PAGES.replace("{returned}", returned))
+    (folder / "facts.yaml").write_text(PAGES_FACTS)
+    return compiled_from(folder, folder / "out")
+
+
+def compiled_from(source: Path, folder: Path) -> dict[str, Any]:
     outcome = run(
         CompileOptions(
             target=str(source / "selector.py"),
@@ -66,3 +94,39 @@ def test_what_passes_is_the_same(case: str, tmp_path: Path) -> None:
             if not same_function(manifest, mutant.manifest, graph):
                 assert not passes(mutant, tmp_path, run=True), mutant[:2]
     assert {"graph: role", "graph0: role", "scope"} <= set(made)
+
+
+def test_a_guard_that_may_be_vacuous_says_so(tmp_path: Path) -> None:
+    manifest = pages(tmp_path, "return {'algo': algo}")
+    assert [g.get("unseen") for g in manifest["guards"]] == [True]
+    made = [m for m in mutants(manifest) if m.kind == "guards: unseen taken away"]
+    assert len(made) == 1
+    assert not passes(made[0], tmp_path / "out")
+
+
+def test_no_reading_is_dropped_by_calling_a_guard_unseen(tmp_path: Path) -> None:
+    manifest = pages(tmp_path, "return {'algo': algo, 'blocks': blocks}")
+    assert ", mixed v" in manifest["graph"]
+    made = [m for m in mutants(manifest) if m.kind == "guards: unseen put on"]
+    assert len(made) == 1
+    assert ", mixed v" not in made[0].manifest["graph"]
+    assert not passes(made[0], tmp_path / "out")
+
+
+def test_candidates_as_a_range(tmp_path: Path) -> None:
+    manifest = pages(tmp_path, "return {'algo': algo, 'blocks': blocks}")
+    folder = tmp_path / "out"
+    span = span_of(manifest["pins"][0])
+    assert span == (1, 64, 1)
+    for exact, kept in ((True, span), (False, span), (False, (-6, 64, 1))):
+        base = resealed(as_range(manifest, 0, kept, exact))
+        findings = {f.name: f for f in examine(base, folder, run=False)}
+        assert [f for f in findings.values() if f.result == "failed"] == []
+        assert findings["candidates"].result == ("sampled" if exact else "ok")
+    made = [m for m in mutants(manifest) if m.kind.startswith(("pins: range", "pins: bound"))]
+    assert {m.kind for m in made} == {
+        "pins: range with less", "pins: bound with less", "pins: range with more"
+    }  # fmt: skip
+    for mutant in made:
+        failed = [f.name for f in examine(mutant.manifest, folder, False) if f.result == "failed"]
+        assert "candidates" in failed, mutant[:2]

@@ -116,6 +116,38 @@ def test_a_value_that_is_too_wide_hides_no_counterexample() -> None:
     assert Judge(dag, [], []).always(rest) == Verdict("sampled")
 
 
+def test_values_that_are_too_wide_are_not_called_equal() -> None:
+    dag = Dag()
+    x = dag.leaf("x", range(2))
+    one, two = (dag.add("lshift", (dag.const(n), dag.const(1 << 20))) for n in (1, 3))
+    wide = dag.add("select", (dag.add("eq", (x, dag.const(0))), one, two))
+    assert Judge(dag, [], []).always(dag.same(wide, one)) == Verdict("sampled")
+
+
+def test_a_choice_on_what_is_undefined_is_undefined() -> None:
+    dag = Dag()
+    nothing = dag.add("floordiv", (dag.const(1), dag.const(0)))
+    x = dag.leaf("x", range(2))
+    assert dag.add("select", (nothing, x, dag.const(5))) == nothing
+
+
+def test_a_refutation_survives_premises_that_hold_seldom() -> None:
+    dag = Dag()
+    x, a, b = (dag.leaf(name, range(1, 1_000_000)) for name in "xab")
+    total = dag.add("add", (dag.add("mul", (a, dag.const(1000))), b))
+    rare = dag.add("eq", (total, dag.const(123_456_789)))
+    small = dag.true(dag.add("lt", (x, dag.const(500_000))))
+    never = dag.true(dag.add("lt", (a, dag.const(1))))
+    judge = Judge(dag, [dag.true(rare)], [])
+    judge.stated = []  # no help from how the premise is written
+    found = judge.always(small)
+    assert found.how == "refuted"
+    assert found.call is not None
+    assert found.call["a"] * 1000 + found.call["b"] == 123_456_789
+    assert found.call["x"] >= 500_000
+    assert judge.always(small, [never]).how in ("proved", "exhaustive")
+
+
 def test_a_changed_file(folder: Path) -> None:
     path = folder / "_python.py"
     path.write_text(path.read_text() + "\n")
