@@ -1,0 +1,125 @@
+"""Dense products of linear layers: y = x @ w.T with w as [N, K].
+
+The choice is that of a tile (`BLOCK_M`, `BLOCK_N`, `BLOCK_K`, `GROUP_M`, `num_warps`,
+`num_stages`), in how many parts the sum over K is cut (`SPLIT_K`; the parts are added in their
+order), and to what the rows are filled up (`padding`). The layer is `linear` (qkv, o, gate_up,
+down) of the facts' model, or `n` and `k` of the call's extra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from selc.harness.call import Call
+from selc.harness.kernels.values import (
+    digest_of_files,
+    dtype_of,
+    normal,
+    requests,
+    row_keys,
+    weights,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+PADDING: Final = 128
+"""Zero rows that may follow those of the batch."""
+
+SALTS: Final = {"qkv": 11, "o": 12, "gate_up": 13, "down": 14}
+
+
+@dataclass(slots=True)
+class Inputs:
+    """A launch's tensors; `scratch` keeps what a choice needs besides."""
+
+    x: Tensor
+    w: Tensor
+    rows: int
+    scratch: dict[Any, Any] = field(default_factory=dict)
+
+
+class Gemm:
+    """The family's kernels: Triton on a GPU, torch on the CPU."""
+
+    tolerance = 0.02
+    graph = True
+    parameters = (
+        "BLOCK_M",
+        "BLOCK_N",
+        "BLOCK_K",
+        "GROUP_M",
+        "SPLIT_K",
+        "num_warps",
+        "num_stages",
+        "padding",
+    )
+
+    def prepare(self, call: Call, device: str) -> Inputs:
+        """Activations of the call's requests, and the layer's weights."""
+        n, k = sizes(call)
+        dtype = dtype_of(call)
+        keys = row_keys(call)
+        x = normal(
+            keys,
+            k,
+            salt=1,
+            scale=1.0,
+            dtype=dtype,
+            device=device,
+            magnitude=str(call.find("magnitude", default="normal")),
+            out_rows=-(-len(keys) // PADDING) * PADDING,
+        )
+        salt = SALTS.get(str(call.find("linear", default="qkv")), 15)
+        return Inputs(x, weights(n, k, salt, k**-0.5, dtype, device), len(keys))
+
+    def launch(self, choice: Mapping[str, Any], inputs: Inputs) -> Tensor:
+        """The product under a choice.
+
+        Raises:
+            Unsupported: the tile does not fit.
+        """
+        if inputs.x.device.type == "cpu":
+            from selc.harness.kernels import gemm_cpu
+
+            return gemm_cpu.run(choice, inputs.x, inputs.w, inputs.rows)
+        from selc.harness.kernels import gemm_triton
+
+        return gemm_triton.run(choice, inputs)
+
+    def reference(self, inputs: Inputs) -> Tensor:
+        """The product in float64."""
+        return inputs.x[: inputs.rows].double() @ inputs.w.double().t()
+
+    def bytes_and_flops(self, call: Call) -> tuple[int, int]:
+        """Every operand read once, the result written once."""
+        n, k = sizes(call)
+        m = sum(r.rows for r in requests(call))
+        size: int = dtype_of(call).itemsize
+        return (m * k + n * k + m * n) * size, 2 * m * n * k
+
+    def digest(self) -> str:
+        """Changes with any file that these kernels are made of."""
+        return digest_of_files("gemm", "gemm_cpu", "gemm_triton", "blocked_cpu", "values")
+
+
+def sizes(call: Call) -> tuple[int, int]:
+    """Columns and depth of the product."""
+    if call.find("n") is not None and call.find("k") is not None:
+        return int(call.get("n")), int(call.get("k"))
+    linear = str(call.find("linear", default="qkv"))
+    ranks = int(call.find("parallel.tensor", "tensor", default=1))
+    hidden = int(call.get("hidden"))
+    if linear in ("qkv", "o"):
+        heads, head_dim = int(call.get("heads")), int(call.get("head_dim"))
+        if linear == "o":
+            return hidden, heads * head_dim // ranks
+        both = max(int(call.get("kv_heads")) // ranks, 1)
+        return (heads // ranks + 2 * both) * head_dim, hidden
+    width = int(call.get("intermediate")) // ranks
+    return (2 * width, hidden) if linear == "gate_up" else (hidden, width)
+
+
+KERNELS = Gemm()
