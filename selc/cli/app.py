@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from selc import __version__
+from selc.cli.bits import bits
 from selc.cli.cache import cache
 from selc.cli.check import check
 from selc.cli.compile import compile_command
@@ -127,6 +128,7 @@ app.add_command(compile_command)
 app.add_command(check)
 app.add_command(explain)
 app.add_command(legal)
+app.add_command(bits)
 app.add_command(profile)
 app.add_command(facts)
 app.add_command(lint)

@@ -1,0 +1,75 @@
+"""`selc bits`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from selc.cli.output import format_option, write
+
+
+@click.command("bits", short_help="Test on real kernels that a request's bits do not move.")
+@click.argument(
+    "directories", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option(
+    "--kernels", multiple=True, metavar="[FAMILY=]MODULE:OBJECT", help="Ours if not given."
+)
+@click.option(
+    "--tuple",
+    "tuple_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The tuple to test. Default: each selector's own.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where kernels run.",
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="What kernels need besides."
+)
+@click.option("--quick", is_flag=True, help="Fewer sizes, and 8 thresholds of each input.")
+@click.option("--budget", type=float, metavar="SECONDS", help="Skip the cells that come later.")
+@click.option("--list", "list_cells", is_flag=True, help="Print the cells and run none.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="A line of JSON for every cell.")
+@format_option
+@click.pass_context
+def bits(
+    ctx: click.Context,
+    directories: tuple[Path, ...],
+    kernels: tuple[str, ...],
+    tuple_path: Path | None,
+    device: str,
+    settings: tuple[str, ...],
+    quick: bool,
+    budget: float | None,
+    list_cells: bool,
+    out: Path | None,
+    output_format: str,
+) -> None:
+    """Test on real kernels that a request's bits do not move.
+
+    Runs the kernels of emitted selectors under a fixed tuple: a request alone, and in many other
+    batches, where it has to keep its bits. Then the same without pins, where it must not.
+
+    Exit code 1: a cell differs, or nothing could have.
+    """
+    from selc.harness.bits import command
+
+    options = command.BitsOptions(
+        directories, kernels, tuple_path, device, settings, quick, budget, out, _progress
+    )
+    ctx.exit(write((command.listed if list_cells else command.run)(options), output_format))
+
+
+def _progress(family: str, done: int, total: int) -> None:
+    """A line that counts, where somebody looks at it."""
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        click.echo(f"\r{family}: {done} of {total} cells{end}", nl=False, err=True)

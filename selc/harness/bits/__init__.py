@@ -1,0 +1,1 @@
+"""The bitwise battery, and which configurations give equal bits."""
