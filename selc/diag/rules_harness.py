@@ -124,7 +124,7 @@ RULES: Final = (
         name="workload-description",
         title="a description of a workload is wrong",
         means=(
-            "`selc profile synth` was given a description with an unknown key, a value of the wrong "
+            "`selc profile synth` got a description with an unknown key, a value of the wrong "
             "type or out of bounds, or a load that its kind of arrivals does not have."
         ),
         why="A guessed workload gives a profile of other traffic, and a tuple tuned for it.",

@@ -61,7 +61,7 @@ def merge(paths: Sequence[Path], weights: Sequence[float], out: Path) -> Outcome
         if any(not math.isfinite(w) or w <= 0 for w in weights):
             raise _wrong("a weight is not positive", None, "give each profile a weight above 0")
         workload = read(paths, weights)
-        _write(workload, out)
+        write_profile(workload, out)
     except Refused as refused:
         return Outcome(2, diagnostics=list(refused.diagnostics))
     answer = {
@@ -162,8 +162,12 @@ def _wrong(message: str, place: Span | None, hint: str = "") -> Refused:
     return Refused(Diagnostic(CODE, message, place, help=hint))
 
 
-def _write(workload: Workload, out: Path) -> None:
-    """Write a profile whole, or not at all."""
+def write_profile(workload: Workload, out: Path) -> None:
+    """Write a profile whole, or not at all.
+
+    Raises:
+        Refused: it cannot be written.
+    """
     import os
     import tempfile
 
@@ -171,14 +175,22 @@ def _write(workload: Workload, out: Path) -> None:
     for (family, selector, body), count in sorted(workload.calls.items()):
         head = {"format": FORMAT, "family": family, "selector": selector}
         lines.append(json.dumps({**head, **json.loads(body), "count": _count(count)}) + "\n")
-    handle, temporary = tempfile.mkstemp(dir=out.parent, prefix=".")
+    temporary = ""
     try:
+        handle, temporary = tempfile.mkstemp(dir=out.parent, prefix=".")
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write("".join(lines))
+        mask = os.umask(0o077)
+        os.umask(mask)
+        Path(temporary).chmod(0o666 & ~mask)
         Path(temporary).replace(out)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    except OSError as error:
+        message = f"the profile `{out}` cannot be written: {error.strerror}"
+        hint = "name a place in a folder that exists and may be written"
+        raise Refused(Diagnostic("SEL915", message, help=hint)) from None
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
 
 
 def _count(weighted: float) -> int:
