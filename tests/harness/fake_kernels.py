@@ -1,0 +1,120 @@
+"""Kernels that do what a test asks: work, lie, hang, die.
+
+`tile` of a choice decides; `mode` is read from the call's `extra`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from selc.harness.call import Call
+from selc.harness.protocol import Unsupported
+
+
+class Sum:
+    """Sums rows; a choice's `tile` is how slow it is."""
+
+    parameters = ("tile", "mode")
+
+    def prepare(self, call: Call, device: str) -> dict[str, Any]:
+        if call.find("broken_prepare"):
+            raise RuntimeError("no such layout")
+        rows = [torch.full((r.rows, 8), float(r.seed + 1)) for r in call.requests]
+        return {"x": torch.cat(rows), "call": call}
+
+    def launch(self, choice: Mapping[str, Any], inputs: dict[str, Any]) -> torch.Tensor:
+        x: torch.Tensor = inputs["x"]
+        mode = str(choice.get("mode", ""))
+        MODES.get(mode, lambda: None)()
+        if mode.startswith("fuse "):
+            _fuse(Path(mode[5:]))
+        MODES.get(str(inputs["call"].find(f"tile_{choice['tile']}", default="")), lambda: None)()
+        time.sleep(choice["tile"] * 1e-5)
+        out = torch.empty(len(x), 1)
+        out.copy_(x.sum(dim=1, keepdim=True))
+        if choice.get("mode") == "wrong":
+            out += 1000.0
+        if choice.get("mode") == "nan":
+            out[0] = float("nan")
+        if choice.get("mode") == "unwritten":
+            tail = torch.empty(1, 1)  # right by chance, unless memory is poisoned
+            out[-1:] = torch.where(tail.isnan(), tail, out[-1:])
+        return out
+
+    def reference(self, inputs: dict[str, Any]) -> torch.Tensor:
+        return inputs["x"].double().sum(dim=1, keepdim=True)
+
+    def bytes_and_flops(self, call: Call) -> tuple[int, int]:
+        return call.rows * 36, call.rows * 8
+
+
+class Incomplete:
+    """Has no `reference`."""
+
+    def prepare(self, call: Call, device: str) -> None: ...
+    def launch(self, choice: Mapping[str, Any], inputs: Any) -> None: ...
+    def bytes_and_flops(self, call: Call) -> tuple[int, int]:
+        return 0, 0
+
+
+def _exit() -> None:
+    print("about to leave", flush=True)
+    os._exit(7)
+
+
+def _segfault() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def _hang() -> None:
+    time.sleep(1000)
+
+
+def _memory() -> None:
+    raise MemoryError
+
+
+def _unsupported() -> None:
+    raise Unsupported("needs a tile below 64")
+
+
+def _error() -> None:
+    raise ValueError("first line\nsecond line")
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def _leave() -> None:
+    raise SystemExit(3)
+
+
+def _fuse(path: Path) -> None:
+    """Dies once the warm-up is over, and ever after."""
+    used = len(path.read_text()) if path.exists() else 0
+    path.write_text("x" * (used + 1))
+    if used > 5:
+        os._exit(9)
+
+
+MODES = {
+    "exit": _exit,
+    "segfault": _segfault,
+    "hang": _hang,
+    "memory": _memory,
+    "unsupported": _unsupported,
+    "error": _error,
+    "interrupt": _interrupt,
+    "leave": _leave,
+}
+
+SUM = Sum()
+INCOMPLETE = Incomplete()
