@@ -6,7 +6,7 @@ ranks, in float32, and round once, so that an element's bits depend neither on t
 message nor on who adds it. NCCL adds as it likes: in the order of the ranks with a rounding at each
 hop where it is held to its tree, in an order that moves with the message in a ring.
 
-On a GPU the ranks are processes (`all_reduce_ranks`), on the CPU buffers of one process.
+On a GPU the ranks are processes (`all_reduce_group`), on the CPU buffers of one process.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ BUFFER: Final = 64 << 20
 FILES: Final = (
     "all_reduce",
     "all_reduce_cpu",
+    "all_reduce_group",
     "all_reduce_ranks",
     "all_reduce_triton",
     "values",
@@ -108,9 +109,9 @@ class AllReduce:
 
             parts = torch.stack([part(message, r, device) for r in range(message.ranks)])
             return Local(message, parts, torch.empty_like(parts))
-        from selc.harness.kernels.all_reduce_ranks import group
+        from selc.harness.kernels.all_reduce_group import Remote
 
-        return group(message.ranks, message.nccl).prepare(message)
+        return Remote(message)
 
     def launch(self, choice: Mapping[str, Any], inputs: Any) -> Any:
         """Rank 0's rows of the sum."""
@@ -124,6 +125,14 @@ class AllReduce:
         for _ in range(message.repeat):
             run(algorithm, blocks, message.nccl, inputs.parts, inputs.sums)
         return inputs.sums[0].view(message.rows, message.hidden)
+
+    def warm(self, choice: Mapping[str, Any], inputs: Any) -> None:
+        """Compile what a launch needs."""
+        if isinstance(inputs, Local):
+            return
+        from selc.harness.kernels.all_reduce_group import warm
+
+        warm(inputs.message, *settings(choice))
 
     def reference(self, inputs: Any) -> Any:
         """The sum in float64."""
