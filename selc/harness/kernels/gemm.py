@@ -2,8 +2,9 @@
 
 The choice is that of a tile (`BLOCK_M`, `BLOCK_N`, `BLOCK_K`, `GROUP_M`, `num_warps`,
 `num_stages`), in how many parts the sum over K is cut (`SPLIT_K`; the parts are added in their
-order), and to what the rows are filled up (`padding`). The layer is `linear` (qkv, o, gate_up,
-down) of the facts' model, or `n` and `k` of the call's extra.
+order), and to what the rows are filled up (`padding`). `swap_ab` says whether the weights are the
+matrix unit's first operand, by default for tiles of few rows. The layer is `linear` (qkv, o,
+gate_up, down) of the facts' model, or `n` and `k` of the call's extra.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 PADDING: Final = 128
 """Zero rows that may follow those of the batch."""
 
+FILES: Final = ("gemm", "gemm_cpu", "gemm_triton", "blocked_cpu", "launching", "values")
 SALTS: Final = {"qkv": 11, "o": 12, "gate_up": 13, "down": 14}
 
 
@@ -55,6 +57,7 @@ class Gemm:
         "num_warps",
         "num_stages",
         "padding",
+        "swap_ab",
     )
 
     def prepare(self, call: Call, device: str) -> Inputs:
@@ -102,7 +105,7 @@ class Gemm:
 
     def digest(self) -> str:
         """Changes with any file that these kernels are made of."""
-        return digest_of_files("gemm", "gemm_cpu", "gemm_triton", "blocked_cpu", "values")
+        return digest_of_files(*FILES)
 
 
 def sizes(call: Call) -> tuple[int, int]:

@@ -35,6 +35,18 @@ TILE: Final = (
     "SPLIT_K",
     "num_warps",
     "num_stages",
+    "swap_ab",
+)
+
+
+FILES: Final = (
+    "moe",
+    "moe_cpu",
+    "moe_triton",
+    "moe_align",
+    "blocked_cpu",
+    "launching",
+    "values",
 )
 
 
@@ -143,7 +155,7 @@ class Moe:
 
     def digest(self) -> str:
         """Changes with any file that these kernels are made of."""
-        return digest_of_files("moe", "moe_cpu", "moe_triton", "blocked_cpu", "values")
+        return digest_of_files(*FILES)
 
 
 def shape_of(call: Call) -> Shape:

@@ -85,7 +85,7 @@ class RmsNorm:
 
     def digest(self) -> str:
         """Changes with any file that these kernels are made of."""
-        return digest_of_files("rms_norm", "rms_norm_cpu", "rms_norm_triton", "values")
+        return digest_of_files("rms_norm", "rms_norm_cpu", "rms_norm_triton", "launching", "values")
 
 
 KERNELS = RmsNorm()

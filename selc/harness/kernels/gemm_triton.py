@@ -1,0 +1,139 @@
+# ruff: noqa: N803  # kernels' constants are called what configurations call them
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
+"""The dense product in Triton: a tile of the output for each program, parts of a sum in order.
+
+Operands come through the copy engine (tensor descriptors), which fills what lies outside with
+zeros, so that no load is masked. Tiles of few rows swap the operands: the weights then go where
+the matrix unit takes 64 rows at a time, and all tiles use the same instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from selc.harness.kernels.launching import launch, positive
+
+REDUCE: Final = 1024
+
+
+@triton.jit(do_not_specialize=["rows"])
+def tile_kernel(
+    x,
+    w,
+    out,
+    rows,
+    columns,
+    depth,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+    SPLIT_K: tl.constexpr,
+    SWAP: tl.constexpr,
+):
+    """A tile of one part of the sum; `out` is the result, or the parts one after the other."""
+    down = tl.cdiv(rows, BLOCK_M)
+    across = tl.cdiv(columns, BLOCK_N)
+    program = tl.program_id(0)
+    group = program // (GROUP_M * across)
+    height = min(down - group * GROUP_M, GROUP_M)
+    top = (group * GROUP_M + program % (GROUP_M * across) % height) * BLOCK_M
+    left = program % (GROUP_M * across) // height * BLOCK_N
+    part = tl.program_id(1)
+
+    steps = tl.cdiv(depth, BLOCK_K)
+    each = tl.cdiv(steps, SPLIT_K)
+    first = part * each
+    last = min(first + each, steps)
+    if SWAP:
+        total = tl.zeros((BLOCK_N, BLOCK_M), dtype=tl.float32)
+    else:
+        total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for step in range(first, last):
+        a = x.load([top, step * BLOCK_K])
+        b = w.load([left, step * BLOCK_K])
+        if SWAP:
+            total = tl.dot(b, a.T, total)
+        else:
+            total = tl.dot(a, b.T, total)
+
+    if SWAP:
+        row = top + tl.arange(0, BLOCK_M)[None, :]
+        column = left + tl.arange(0, BLOCK_N)[:, None]
+    else:
+        row = top + tl.arange(0, BLOCK_M)[:, None]
+        column = left + tl.arange(0, BLOCK_N)[None, :]
+    place = out + part.to(tl.int64) * rows * columns + row.to(tl.int64) * columns + column
+    tl.store(place, total.to(out.dtype.element_ty), mask=(row < rows) & (column < columns))
+
+
+@triton.jit(do_not_specialize=["count"])
+def add_parts(parts, out, count, SPLIT_K: tl.constexpr, BLOCK: tl.constexpr):
+    """Add the parts of each sum in their order."""
+    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < count
+    total = tl.load(parts + place, mask=inside, other=0.0)
+    for part in tl.static_range(1, SPLIT_K):
+        total += tl.load(parts + count.to(tl.int64) * part + place, mask=inside, other=0.0)
+    tl.store(out + place, total.to(out.dtype.element_ty), mask=inside)
+
+
+def run(choice: Mapping[str, Any], inputs: Any) -> Tensor:
+    """`x @ w.T` under a choice."""
+    block_m, block_n, block_k, group_m, split_k, warps, stages = positive(
+        choice, "BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "SPLIT_K", "num_warps", "num_stages"
+    )
+    x, w = inputs.x, inputs.w
+    columns, depth = w.shape
+    padding = choice.get("padding", 1)
+    rows = -(-inputs.rows // padding) * padding
+    swap = bool(choice.get("swap_ab", block_m < 64 <= block_n))
+    out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
+    target = out if split_k == 1 else _parts(inputs, split_k, rows, columns)
+    grid = (-(-rows // block_m) * -(-columns // block_n), split_k)
+    launch(
+        tile_kernel,
+        grid,
+        _tiles(inputs, "x", x, block_m, block_k),
+        _tiles(inputs, "w", w, block_n, block_k),
+        target,
+        rows,
+        columns,
+        depth,
+        BLOCK_M=block_m,
+        BLOCK_N=block_n,
+        BLOCK_K=block_k,
+        GROUP_M=group_m,
+        SPLIT_K=split_k,
+        SWAP=swap,
+        num_warps=warps,
+        num_stages=stages,
+    )
+    if split_k > 1:
+        count = rows * columns
+        blocks = -(-count // REDUCE)
+        launch(add_parts, (blocks,), target, out, count, SPLIT_K=split_k, BLOCK=REDUCE, num_warps=4)
+    return out[: inputs.rows]
+
+
+def _tiles(inputs: Any, name: str, tensor: Tensor, rows: int, columns: int) -> Any:
+    key = (name, rows, columns)
+    if key not in inputs.scratch:
+        inputs.scratch[key] = TensorDescriptor.from_tensor(tensor, [rows, columns])
+    return inputs.scratch[key]
+
+
+def _parts(inputs: Any, split_k: int, rows: int, columns: int) -> Tensor:
+    """Room for the parts, the same at each launch, so that a captured graph keeps it."""
+    key = ("parts", split_k, rows)
+    if key not in inputs.scratch:
+        size = (split_k, rows, columns)
+        inputs.scratch[key] = torch.empty(size, dtype=torch.float32, device=inputs.x.device)
+    return inputs.scratch[key]
