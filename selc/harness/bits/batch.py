@@ -57,12 +57,14 @@ class Cell:
 def probes(limits: Limits, quick: bool) -> list[Probe]:
     """A short and a long context, one with values of mixed magnitude, and a tiny one."""
     most, least = limits.most_context, limits.longest[0]
-    sizes = [("short", 67, "normal"), ("long", limits.long, "normal")]
-    sizes += [("tiny", 3, "normal")] + ([] if quick else [("extreme", 71, "extreme")])
+    few = 2 * limits.watched
+    sizes = [("short", few + 1, "normal"), ("long", limits.long, "normal"), ("tiny", 3, "normal")]
+    if not quick:
+        sizes.append(("extreme", few + 5, "extreme"))
     out = []
     for k, (label, size, magnitude) in enumerate(sizes):
         context = max(least, min(size, most))
-        rows = max(min(33, context, limits.most_rows), min(limits.rows[0], context))
+        rows = max(min(limits.watched, context, limits.most_rows), min(limits.rows[0], context))
         out.append(Probe(label, 7001 + k, context, rows, magnitude))
     return out
 

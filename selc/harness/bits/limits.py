@@ -15,6 +15,8 @@ ROWS_MOST: Final = {"cpu": 1 << 13, "cuda": 1 << 17}
 KEYS_MOST: Final = {"cpu": 1 << 16, "cuda": 1 << 22}
 LONG: Final = {"cpu": 301, "cuda": 3001}
 """Context of the long probe, and of long companions."""
+WATCHED: Final = {"cpu": 33, "cuda": 129}
+"""Rows of a probe. Few elements in many are rounded to other bits where only an order changes."""
 MEANINGS: Final = {
     "rows": ROWS,
     "count": COUNT,
@@ -37,6 +39,7 @@ class Limits:
     longest: Bounds = UNBOUNDED
     total: Bounds = UNBOUNDED
     long: int = LONG["cpu"]
+    watched: int = WATCHED["cpu"]
 
     @classmethod
     def of(cls, selector: Selector, device: str) -> Limits:
@@ -48,7 +51,7 @@ class Limits:
             if meaning and ends:
                 low, high = found.get(meaning, UNBOUNDED)
                 found[meaning] = max(low, ends[0]), min(high, ends[1])
-        return cls(**found, long=LONG[device])
+        return cls(**found, long=LONG[device], watched=WATCHED[device])
 
     @property
     def most_context(self) -> int:
