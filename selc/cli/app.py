@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from selc import __version__
+from selc.cli.bench import bench
 from selc.cli.bits import bits
 from selc.cli.cache import cache
 from selc.cli.check import check
@@ -129,6 +130,7 @@ app.add_command(check)
 app.add_command(explain)
 app.add_command(legal)
 app.add_command(bits)
+app.add_command(bench)
 app.add_command(profile)
 app.add_command(facts)
 app.add_command(lint)
