@@ -108,9 +108,10 @@ def gemm(
     else:
         SPLIT_K = 1
 
-    # One copy of both tiles for each step that is in flight.
+    # One copy of both tiles for each step that is in flight, and half a tile on its way out.
     step = (BLOCK_M + BLOCK_N) * BLOCK_K * model.element_size
-    fitting = device.shared_memory // step
+    out = BLOCK_M * BLOCK_N * model.element_size // 2
+    fitting = (device.shared_memory - out - 1024) // step
     require(fitting >= 2, "two steps along K fit in shared memory")
     require(ceil_div(k, BLOCK_K) >= SPLIT_K, "every part of a sum has a step")
     require(

@@ -3,7 +3,8 @@
 The choice is that of a tile (`BLOCK_M`, `BLOCK_N`, `BLOCK_K`, `GROUP_M`, `num_warps`,
 `num_stages`), in how many parts the sum over K is cut (`SPLIT_K`; the parts are added in their
 order), and to what the rows are filled up (`padding`). `swap_ab` says whether the weights are the
-matrix unit's first operand, by default for tiles of few rows. The layer is `linear` (qkv, o,
+matrix unit's first operand (by default for tiles of few rows), `persistent` whether programs go on
+to further tiles (by default where tiles are large and many). The layer is `linear` (qkv, o,
 gate_up, down) of the facts' model, or `n` and `k` of the call's extra.
 """
 
@@ -58,6 +59,7 @@ class Gemm:
         "num_stages",
         "padding",
         "swap_ab",
+        "persistent",
     )
 
     def prepare(self, call: Call, device: str) -> Inputs:

@@ -1,4 +1,4 @@
-# ruff: noqa: N803  # kernels' constants are called what configurations call them
+# ruff: noqa: N803, SIM108  # constants are called what configurations call them
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
 """The dense product in Triton: a tile of the output for each program, parts of a sum in order.
 
@@ -10,6 +10,7 @@ the matrix unit takes 64 rows at a time, and all tiles use the same instruction.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 import torch
@@ -19,8 +20,11 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from selc.harness.kernels.launching import launch, positive
+from selc.harness.protocol import Unsupported
 
 REDUCE: Final = 1024
+ALIGNED: Final = 8
+"""The copy engine takes rows of whole 16 bytes."""
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -74,6 +78,41 @@ def tile_kernel(
     tl.store(place, total.to(out.dtype.element_ty), mask=(row < rows) & (column < columns))
 
 
+@triton.jit(do_not_specialize=["rows"])
+def walk_kernel(
+    x,
+    w,
+    out,
+    rows,
+    columns,
+    depth,
+    PROGRAMS: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr,
+    HALF: tl.constexpr,
+):
+    """Tiles one after the other: the next one's loads begin before a tile is stored."""
+    down = tl.cdiv(rows, BLOCK_M)
+    across = tl.cdiv(columns, BLOCK_N)
+    steps = tl.cdiv(depth, BLOCK_K)
+    for tile in tl.range(tl.program_id(0), down * across, PROGRAMS, flatten=True):
+        group = tile // (GROUP_M * across)
+        height = min(down - group * GROUP_M, GROUP_M)
+        top = (group * GROUP_M + tile % (GROUP_M * across) % height) * BLOCK_M
+        left = tile % (GROUP_M * across) // height * BLOCK_N
+        total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for step in range(steps):
+            a = x.load([top, step * BLOCK_K])
+            b = w.load([left, step * BLOCK_K])
+            total = tl.dot(a, b.T, total)
+        pair = tl.permute(tl.reshape(total, (BLOCK_M, 2, HALF)), (0, 2, 1))
+        here, beside = tl.split(pair)
+        out.store([top, left], here.to(out.dtype))
+        out.store([top, left + HALF], beside.to(out.dtype))
+
+
 @triton.jit(do_not_specialize=["count"])
 def add_parts(parts, out, count, SPLIT_K: tl.constexpr, BLOCK: tl.constexpr):
     """Add the parts of each sum in their order."""
@@ -92,35 +131,50 @@ def run(choice: Mapping[str, Any], inputs: Any) -> Tensor:
     )
     x, w = inputs.x, inputs.w
     columns, depth = w.shape
+    if depth % ALIGNED or columns % ALIGNED:
+        raise Unsupported(f"rows of {depth} or {columns} are no multiple of {ALIGNED}")
     padding = choice.get("padding", 1)
     rows = -(-inputs.rows // padding) * padding
     swap = bool(choice.get("swap_ab", block_m < 64 <= block_n))
     out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    target = out if split_k == 1 else _parts(inputs, split_k, rows, columns)
-    grid = (-(-rows // block_m) * -(-columns // block_n), split_k)
-    launch(
-        tile_kernel,
-        grid,
+    tiles = -(-rows // block_m) * -(-columns // block_n)
+    shared = {
+        "BLOCK_M": block_m,
+        "BLOCK_N": block_n,
+        "BLOCK_K": block_k,
+        "GROUP_M": group_m,
+        "num_warps": warps,
+        "num_stages": stages,
+    }
+    operands = (
         _tiles(inputs, "x", x, block_m, block_k),
         _tiles(inputs, "w", w, block_n, block_k),
-        target,
-        rows,
-        columns,
-        depth,
-        BLOCK_M=block_m,
-        BLOCK_N=block_n,
-        BLOCK_K=block_k,
-        GROUP_M=group_m,
-        SPLIT_K=split_k,
-        SWAP=swap,
-        num_warps=warps,
-        num_stages=stages,
     )
+    programs = _processors(x.device)
+    walks = choice.get("persistent", block_m >= 128 and tiles > programs)
+    if walks and split_k == 1 and not swap:
+        half = block_n // 2
+        target = TensorDescriptor.from_tensor(out, [block_m, half])
+        sizes = (rows, columns, depth)
+        options = {**shared, "PROGRAMS": programs, "HALF": half}
+        launch(walk_kernel, (min(programs, tiles),), *operands, target, *sizes, **options)
+        return out[: inputs.rows]
+    parts = out if split_k == 1 else _parts(inputs, split_k, rows, columns)
+    options = {**shared, "SPLIT_K": split_k, "SWAP": swap}
+    launch(tile_kernel, (tiles, split_k), *operands, parts, rows, columns, depth, **options)
     if split_k > 1:
         count = rows * columns
         blocks = -(-count // REDUCE)
-        launch(add_parts, (blocks,), target, out, count, SPLIT_K=split_k, BLOCK=REDUCE, num_warps=4)
+        launch(add_parts, (blocks,), parts, out, count, SPLIT_K=split_k, BLOCK=REDUCE, num_warps=4)
     return out[: inputs.rows]
+
+
+@cache
+def _processors(device: torch.device) -> int:
+    """Multiprocessors of a GPU."""
+    if device.type != "cuda":
+        return 4
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
 def _tiles(inputs: Any, name: str, tensor: Tensor, rows: int, columns: int) -> Any:

@@ -1,4 +1,4 @@
-# ruff: noqa: N803  # kernels' constants are called what configurations call them
+# ruff: noqa: N803, SIM108  # constants are called what configurations call them
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
 """A layer of experts in Triton: sort, first product, activation, second product, sum."""
 
