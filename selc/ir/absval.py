@@ -263,6 +263,8 @@ def never_fails(op: Op, attr: Value, args: Sequence[AbsVal]) -> bool:  # noqa: C
         return numeric and _convertible(args[0])
     if op in (Op.LEN, Op.ANY, Op.ALL):
         return args[0].kinds == {"tuple"}
+    if op is Op.IN:  # values are compared by `==`, which never raises
+        return b.kinds == {"tuple"} or all(a.kinds == {"str"} for a in args)
     if op is Op.SQRT:
         return (
             integral and args[0].lo is not None and args[0].lo >= 0 and _bounded(args[0], 1 << 500)

@@ -461,7 +461,9 @@ def _pairs(node: Node, facts: Sequence[AbsVal]) -> list[tuple[int, Value]] | Non
     else:
         return None
     numbers = {
-        int(k): v for k, v in pairs if isinstance(k, (int, float)) and k == k and k in (int(k),)
+        int(k): v
+        for k, v in pairs
+        if isinstance(k, int) or (isinstance(k, float) and k.is_integer())
     }
     return list(numbers.items())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hypothesis import strategies as st
 
 from selc.ir.domain import Domain
@@ -26,6 +28,13 @@ UNARY = [
 ]  # fmt: skip
 
 
+TABLES = [
+    ((1, 5), (3, 7), (None, 2), (6, 0)),
+    ((math.inf, 1), (1.0, 5), (2.5, 3), (-math.inf, 4), (math.nan, 6), (4, 2)),
+]
+HELD = [(1, 4, 6), (math.inf, 1, 4.0, math.nan, "a", True)]
+
+
 @st.composite
 def graphs(draw) -> tuple[Graph, list[Node]]:
     """A graph, and its nodes that are no constants, inputs first."""
@@ -45,13 +54,13 @@ def graphs(draw) -> tuple[Graph, list[Node]]:
         elif kind == 7:
             node = g.add(Op.OK, a, b, attr=(draw(st.sampled_from(BINARY)).value, None))
         elif kind == 8:
-            node = g.add(Op.LOOKUP, a, attr=((1, 5), (3, 7), (None, 2), (6, 0)))
+            node = g.add(Op.LOOKUP, a, attr=draw(st.sampled_from(TABLES)))
         else:
-            node = g.add(
-                draw(st.sampled_from([Op.INDEX, Op.IN])), *((g.const((1, 4, 6)), a) if kind else ())
-            )
-            if node.op is Op.IN:
-                node = g.add(Op.IN, a, g.const((1, 4, 6)))
+            held = g.const(draw(st.sampled_from(HELD)))
+            op = draw(st.sampled_from([Op.INDEX, Op.IN]))
+            args = (held, a) if op is Op.INDEX else (a, held)
+            asked = draw(st.booleans())
+            node = g.add(Op.OK, *args, attr=(op.value, None)) if asked else g.add(op, *args)
         pool.append(node)
     return g, [n for n in pool if not n.is_const]
 

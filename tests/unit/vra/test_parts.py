@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from selc.ir.domain import Domain
 from selc.ir.op import Op
 from selc.passes.vertexcut import INFINITE, vertex_cut
-from selc.vra import interface
+from selc.vra import interface, smt
 from selc.vra.candidates import all_candidates
 from selc.vra.conditions import expanded, literals, narrowed
 from selc.vra.injective import all_injective
@@ -45,6 +46,34 @@ def test_join_is_the_filtered_product(seed: int) -> None:
     names, axes = list("abcd"), [list(range(n)) for n in sizes]
     again = tables_of(factors(merge(tables), names, axes), names, axes)
     assert Join(sizes, again).count() == len(want)
+
+
+def test_infinite_keys_are_no_integers() -> None:
+    def body(b):
+        x = b.input("x")
+        b.point("a", x.op(Op.LOOKUP, attr=((math.inf, 1), (3.0, 2), (math.nan, 3), (7, 4))))
+        b.point("b", b.op(Op.IN, x, (math.inf, 3, -math.inf)))
+
+    p = program(body, {"x": span(0, 10**9)})
+    view = of_program(p)
+    session = smt.Session(view)
+    for point, value, want in ((0, 2, 3), (0, 4, 7), (0, 1, None), (1, True, 3)):
+        node = p.points[point].node
+        (term,) = session.encoder.encode([node], view.facts)
+        known = [] if term.defined is None else [term.defined]
+        found, decided = session.solve([*known, session.encoder.equals(term, value)])
+        assert decided
+        assert found == (None if want is None else {"x": want})
+
+
+def test_membership_in_a_tuple_never_raises() -> None:
+    def body(b):
+        b.point("a", b.partial(Op.IN, b.input("x"), (1, "a", None)))
+
+    p = program(body, {"x": span(0, 10**9)})
+    view = of_program(p)
+    guard = next(g for g in p.guards if g.origin == "partial")
+    assert view.facts[guard.cond.id].values == (True,)
 
 
 def test_cut_is_the_cheapest() -> None:
