@@ -136,3 +136,17 @@ class Toy:
 
 
 good = Toy()
+
+PAIR = ("stride", "warps")
+pairs = Toy(parameters=PAIR)
+part_at_21 = Toy(lambda p: p.choice["warps"] == 8 and p.call.rows == 21, parameters=PAIR)
+part_extreme = Toy(
+    lambda p: p.choice["warps"] == 8 and p.call.find("magnitude") == "extreme", parameters=PAIR
+)
+unstable = Toy(lambda p: p.choice["stride"] == 32 and p.launches % 3 == 0, parameters=PAIR)
+moving = Toy(
+    lambda p: p.choice["stride"] == 32 and p.choice["warps"] == 8 and len(p.call.requests) > 6,
+    parameters=PAIR,
+)
+lacking = Toy(unsupported=64, parameters=PAIR)
+nothing = Toy(special=(float("nan"), float("nan")), unsupported=0, parameters=PAIR)

@@ -21,8 +21,10 @@ from selc.harness.setup import usage
 MOST: Final = 256
 """Configurations. Each runs at least twice on every batch."""
 TUPLES: Final = 512
-SHAPES: Final = {False: 48, True: 12}
-"""Batches of the selector's own, also for a quick run."""
+SHAPES: Final = {False: 8, True: 2}
+"""Batches of each group of a battery's cells, also for a quick run."""
+VALUES: Final = {False: 64, True: 8}
+"""Values near thresholds, one batch each."""
 GROUPS: Final = ("repeat", "size", "mixed", "threshold", "lengths", "companions")
 STEP: Final = 100_000
 """Between the seeds of a request in one round and the next."""
@@ -59,15 +61,17 @@ def shapes_of(
 
     `at` gives the selector's inputs for a batch.
     """
-    by_group: dict[str, dict[tuple[Request, ...], Cell]] = {}
+    by_group: dict[str, dict[Any, list[Cell]]] = {}
     for cell in cells:
         plain = not (cell.obstacle or cell.extra or cell.given)
         if plain and cell.kind in GROUPS and cell.probe.magnitude == "normal":
-            by_group.setdefault(cell.kind, {}).setdefault(cell.batch, cell)
+            value = cell.detail.rpartition("-")[0] if cell.kind == "threshold" else cell.batch
+            by_group.setdefault(cell.kind, {}).setdefault(value, []).append(cell)
     found: dict[tuple[Request, ...], Shape] = {}
-    share = max(2, SHAPES[quick] // max(1, len(by_group)))
-    for group in by_group.values():
-        for cell in spread(list(group.values()), share):
+    for kind, group in by_group.items():
+        most = VALUES[quick] if kind == "threshold" else SHAPES[quick]
+        for k, alike in enumerate(spread(list(group.values()), most)):
+            cell = alike[k % len(alike)]
             shape = Shape(at(cell.batch), cell.batch, cell.at, cell.probe.request())
             found.setdefault(cell.batch, shape)
     sizes = set()
