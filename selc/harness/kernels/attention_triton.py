@@ -17,10 +17,10 @@ import torch
 import triton
 import triton.language as tl
 
+from selc.harness.kernels import launching
 from selc.harness.kernels.attention_work import FOLD, ITEM, work_of
 from selc.harness.kernels.paging import Inputs
 from selc.harness.kernels.splits import LARGEST, Config
-from selc.harness.protocol import Unsupported
 
 LOG2E = 1.4426950408889634
 PDL = False
@@ -141,8 +141,8 @@ def _attend(
     PDL: tl.constexpr,
     ITEM: tl.constexpr,
 ):
-    head = tl.program_id(0)
-    item = work_ptr + tl.program_id(1) * ITEM
+    head = tl.program_id(0) % KV_HEADS
+    item = work_ptr + tl.program_id(0) // KV_HEADS * ITEM
     row = tl.load(item)
     request = tl.load(item + 1)
     position = tl.load(item + 2)
@@ -221,8 +221,8 @@ def _combine(
     PDL: tl.constexpr,
     FOLD: tl.constexpr,
 ):
-    head = tl.program_id(0)
-    fold = folds_ptr + tl.program_id(1) * FOLD
+    head = tl.program_id(0) % KV_HEADS
+    fold = folds_ptr + tl.program_id(0) // KV_HEADS * FOLD
     part = tl.load(fold).to(tl.int64)
     step = tl.load(fold + 1)
     splits = tl.load(fold + 2)
@@ -231,13 +231,13 @@ def _combine(
     there = d < D
     if PDL:
         tl.extra.cuda.gdc_wait()
-    total_top = tl.full([1], float("-inf"), tl.float32)
-    total_weight = tl.zeros([1], tl.float32)
+    total_top = tl.full([], float("-inf"), tl.float32)
+    total_weight = tl.full([], 0.0, tl.float32)
     total = tl.zeros([WIDTH], tl.float32)
     for low in range(0, splits, UNROLL):
         for i in tl.static_range(UNROLL):
             here = low + i < splits
-            at = (part + (low + i) * step) * KV_HEADS + head + tl.arange(0, 1)
+            at = (part + (low + i) * step) * KV_HEADS + head
             top = tl.load(top_ptr + at, mask=here, other=float("-inf"))
             weight = tl.load(weight_ptr + at, mask=here, other=0.0)
             acc = tl.load(acc_ptr + at * D + d, mask=there & here, other=0.0)
@@ -270,28 +270,26 @@ def launch(config: Config, inputs: Inputs) -> Any:
     plan = _planned(config, inputs)
     shape, out = inputs.shape, torch.empty_like(inputs.q)
     scale = shape.scale * LOG2E
-    options = {"enable_fp_fusion": False}
     constants = attend_constants(config, inputs)
-    try:
-        _attend[(shape.kv_heads, len(plan.items))](
-            inputs.q,
-            inputs.keys,
-            inputs.values,
-            out,
-            *plan.partials,
-            inputs.table,
-            plan.items,
-            inputs.table.shape[1],
-            scale,
-            **constants,
-            num_warps=config.num_warps,
-            num_stages=config.num_stages,
-            **options,
-        )
-    except triton.runtime.errors.OutOfResources as error:
-        raise Unsupported(str(error)) from None
+    launching.launch(
+        _attend,
+        (shape.kv_heads * len(plan.items),),
+        inputs.q,
+        inputs.keys,
+        inputs.values,
+        out,
+        *plan.partials,
+        inputs.table,
+        plan.items,
+        inputs.table.shape[1],
+        scale,
+        **constants,
+        num_warps=config.num_warps,
+        num_stages=config.num_stages,
+        enable_fp_fusion=False,
+    )
     if len(plan.folds):
-        _combine[(shape.kv_heads, len(plan.folds))](
+        _combine[(shape.kv_heads * len(plan.folds),)](
             out,
             *plan.partials,
             plan.folds,
@@ -304,8 +302,9 @@ def launch(config: Config, inputs: Inputs) -> Any:
             PDL=PDL,
             FOLD=FOLD,
             num_warps=1,
+            maxnreg=128,  # else loads wait for each other, so that more programs fit
             launch_pdl=PDL,
-            **options,
+            enable_fp_fusion=False,
         )
     return out
 

@@ -78,7 +78,7 @@ def work_of(
 ) -> Work:
     """The work of a launch on a device with so many multiprocessors."""
     found = list(tiles(requests, group, config))
-    enough = len(found) * kv_heads >= 2 * processors
+    enough = 2 * len(found) * kv_heads >= processors
     items: list[tuple[int, ...]] = []
     folds: list[tuple[int, int, int, int]] = []
     partial = 0
