@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -161,7 +162,11 @@ def _magnitude(probe: Probe) -> dict[str, Any]:
 
 
 def _why(refused: Refused) -> str:
-    return "; ".join(d.message for d in refused.diagnostics)
+    """What the selector said, without the values of the call: equal reasons read alike."""
+    said = refused.__context__
+    text = refused.diagnostics[0].message if said is None else str(said)
+    text = text.partition("; inputs:")[0].removesuffix("; nothing was selected")
+    return "refused: " + re.sub(r"^([\w.]+)=\S+ is ", r"\1 is ", text)
 
 
 def _compared(
