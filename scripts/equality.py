@@ -5,8 +5,8 @@
     scripts/equality.py --family moe --calls 10000
 
 CPython running the source, the interpreter of the graphs, the Python selector, the native module
-and the C header at -O0, -O2 and -O3 under the sanitizer for undefined behaviour, without pins and
-under several legal tuples.
+and the C header as C99 at -O0, -O2 and -O3 and as C++17, under the sanitizers for addresses and
+for undefined behaviour, without pins and under several legal tuples.
 """
 
 from __future__ import annotations

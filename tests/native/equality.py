@@ -26,7 +26,13 @@ from tests.native.test_header import STOP, STRICT, decode, driver, word
 from tests.unit.codegen.selectors import agree, load
 
 ROOT = Path(__file__).resolve().parents[2]
-LEVELS = ("-O0", "-O2", "-O3")
+HOSTS = {
+    "-O0": ("gcc", "c99", "-O0", "host.c"),
+    "-O2": ("gcc", "c99", "-O2", "host.c"),
+    "-O3": ("gcc", "c99", "-O3", "host.c"),
+    "C++17": ("g++", "c++17", "-O2", "host.cc"),
+}
+"""Compilers of the header; each builds it with strict warnings, under both sanitizers."""
 Args = tuple[Any, ...]
 
 
@@ -114,7 +120,7 @@ class Forms:
             assert native is python or agree(native, python), (args, native, python)
 
     def header(self, rows: Sequence[Args]) -> None:
-        """The header at every level of optimisation, sanitized, against the native module."""
+        """The header under every compiler, sanitized, against the native module."""
         header = make_header(self.spec, pinned(self.spec), "0" * 64)
         current = self.package._python.TUPLES.current
         values = dict(
@@ -137,9 +143,9 @@ class Forms:
                 yield words[key]
 
         data = b"".join(part for args in rows for part in packed(args))
-        outputs = {level: self._run(driver(header), header.text, level, data) for level in LEVELS}
+        outputs = {host: self._run(driver(header), header.text, host, data) for host in HOSTS}
         assert len(set(outputs.values())) == 1
-        out = outputs[LEVELS[0]]
+        out = outputs["-O0"]
         size = len(out) // len(rows)
         decoded: dict[bytes, object] = {}
         for k, args in enumerate(rows):
@@ -154,21 +160,22 @@ class Forms:
             else:
                 assert agree(got, want), (args, got, want)
 
-    def _run(self, host: str, header: str, level: str, data: bytes) -> bytes:
-        folder = self.folder / f"host{level}"
+    def _run(self, text: str, header: str, host: str, data: bytes) -> bytes:
+        compiler, standard, level, name = HOSTS[host]
+        folder = self.folder / f"host{host}"
         folder.mkdir(exist_ok=True)
         (folder / "selector.h").write_text(header)
-        (folder / "host.c").write_text(host)
+        (folder / name).write_text(text)
         flags = [
             level,
-            "-std=c99",
+            f"-std={standard}",
             "-fsanitize=address,undefined",
             *STOP,
             *STRICT,
             "-ffp-contract=off",
         ]
         subprocess.run(
-            ["gcc", *flags, str(folder / "host.c"), "-o", str(folder / "host"), "-lm"], check=True
+            [compiler, *flags, str(folder / name), "-o", str(folder / "host"), "-lm"], check=True
         )
         done = subprocess.run([str(folder / "host")], input=data, capture_output=True, check=True)
         return done.stdout
@@ -246,7 +253,7 @@ def compare(forms: Forms, count: int, few: int, tuples: int) -> list[str]:
         told = "no place in the source" if done_pinned is None else f"{done_pinned} returned"
         shown = ", ".join(f"{n.rpartition('.')[2]}={v}" for n, v in setting.items()) or "no pins"
         said.append(
-            f"{shown}: {len(part)} calls native, fallback and header at {' '.join(LEVELS)} "
+            f"{shown}: {len(part)} calls native, fallback and header at {' '.join(HOSTS)} "
             f"sanitized; pinned CPython and interpreter: {told}"
         )
     return said

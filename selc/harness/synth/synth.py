@@ -94,6 +94,11 @@ def _synth(selectors: Sequence[Selector], what: Description, asked: Asked, out: 
     what = replace(what, engine=engine)
     made = make_jobs(what, asked.requests or what.requests, asked.seed)
     loads = _loads(what, asked, made)
+    notes += [
+        f"only {load.engine.max_requests} requests are in flight where {load.load:g} were asked for"
+        for load in loads
+        if what.process == "closed" and load.load > load.engine.max_requests
+    ]
     families = [Family(Asker(s, what.inputs), [], [], Counter()) for s in selectors]
     shown = [_walk(n, load, families, what.cost) for n, load in enumerate(loads)]
     if not any(load["steps"] for load in shown):
