@@ -83,7 +83,7 @@ def _guarded(run: Any, arguments: list[str]) -> int:
         return 2
     except Refused as refusal:
         write_errors(refusal.diagnostics, wants_json(arguments))
-        return 2
+        return refusal.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("selc: interrupted", err=True)
         return _INTERRUPTED

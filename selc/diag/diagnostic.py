@@ -43,7 +43,9 @@ class Diagnostic:
 
 
 class Refused(Exception):
-    """The input is wrong or not supported; carries the diagnostics to show (exit 2)."""
+    """The input is wrong or not supported; carries the diagnostics to show."""
+
+    exit_code = 2
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__("; ".join(d.message for d in diagnostics))

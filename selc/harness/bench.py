@@ -42,10 +42,6 @@ class Options:
     out: Path | None = None
 
 
-class _Illegal(Exception):
-    """A selector has no legal tuple: the answer is no."""
-
-
 def run(options: Options) -> Outcome:
     """Measure, and say what came of it."""
     started = time.monotonic()
@@ -58,10 +54,8 @@ def run(options: Options) -> Outcome:
             options.settings,
         )
         plans = [_plan(f, options) for f in families.values()]
-    except _Illegal as none:
-        return Outcome(1, diagnostics=[Diagnostic(NOTHING, str(none))])
     except Refused as refused:
-        return Outcome(2, diagnostics=list(refused.diagnostics))
+        return Outcome(refused.exit_code, diagnostics=list(refused.diagnostics))
     names = {name: family.name for name, family in families.items()}
     executor = LocalExecutor(names, options.device, timeout=options.timeout, seed=options.seed)
     if options.budget is not None:
@@ -210,8 +204,7 @@ class _Bench:
 
 def _plan(family: Family, options: Options) -> Plan:
     selector = family.selector
-    if selector.default is None:
-        raise _Illegal(f"no tuple of `{selector.family}` is legal")
+    assert selector.default is not None
     picked = pick(selector, selector.default, options.tuples, options.limit)
     jobs = []
     for candidate in picked.candidates:

@@ -15,7 +15,14 @@ from selc.diag.diagnostic import Diagnostic, Refused
 
 NOT_A_SELECTOR: Final = "SEL951"
 CALL_REFUSED: Final = "SEL952"
+NOTHING: Final = "SEL955"
 _numbers = itertools.count()
+
+
+class NothingLegal(Refused):
+    """No assignment of the pins is legal: the answer is no."""
+
+    exit_code = 1
 
 
 @dataclass(slots=True)
@@ -34,6 +41,7 @@ class Selector:
 
         Raises:
             Refused: the folder holds none.
+            NothingLegal: it is of a selection for which no tuple is legal.
         """
         path = directory / "manifest.json"
         try:
@@ -44,11 +52,19 @@ class Selector:
             raise _not(directory, f"its manifest is not JSON: {error}") from None
         if not isinstance(manifest, dict) or "hash" not in manifest or "points" not in manifest:
             raise _not(directory, "its manifest is not one of `selc compile`")
+        if manifest.get("tuple") is None:
+            raise NothingLegal(
+                Diagnostic(
+                    NOTHING,
+                    f"no tuple of `{manifest.get('family')}` is legal",
+                    help=f"`selc legal {directory}` says which guards refuse them",
+                )
+            )
         name = f"_selc_selector_{next(_numbers)}"
         spec = importlib.util.spec_from_file_location(
             name, directory / "__init__.py", submodule_search_locations=[str(directory)]
         )
-        if spec is None or spec.loader is None:
+        if spec is None or spec.loader is None or not (directory / "__init__.py").exists():
             raise _not(directory, "it has no __init__.py")
         package = importlib.util.module_from_spec(spec)
         sys.modules[name] = package

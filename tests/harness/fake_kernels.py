@@ -77,6 +77,10 @@ def _hang() -> None:
     time.sleep(1000)
 
 
+def _slow() -> None:
+    time.sleep(0.1)
+
+
 def _memory() -> None:
     raise MemoryError
 
@@ -109,6 +113,7 @@ MODES = {
     "exit": _exit,
     "segfault": _segfault,
     "hang": _hang,
+    "slow": _slow,
     "memory": _memory,
     "unsupported": _unsupported,
     "error": _error,
