@@ -13,6 +13,7 @@ from selc.lang import Bits, Runtime, assume, record, require, selection
 @record
 class Model:
     hidden: int
+    element_size: int
 
 
 @record
@@ -36,6 +37,7 @@ def rms_norm(model: Model, engine: Engine, batch: Batch) -> Launch:
     num_tokens = batch.num_tokens
     assume(num_tokens >= 1, "an empty batch is not launched")
     assume(num_tokens <= engine.max_num_batched_tokens, "the scheduler's token budget")
+    require(model.hidden * model.element_size % 16 == 0, "rows start at whole vectors")
     whole = 1 << (model.hidden - 1).bit_length()
 
     if num_tokens <= 32:

@@ -5,7 +5,8 @@ The choice is that of a tile (`BLOCK_M`, `BLOCK_N`, `BLOCK_K`, `GROUP_M`, `num_w
 order), and to what the rows are filled up (`padding`). `swap_ab` says whether the weights are the
 matrix unit's first operand (by default for tiles of few rows), `persistent` whether programs go on
 to further tiles (by default where tiles are large and many). The layer is `linear` (qkv, o,
-gate_up, down) of the facts' model, or `n` and `k` of the call's extra.
+gate_up, down) of the facts' model, or `n` and `k` of the call's extra; with `out_dtype` float32
+there the sums are not rounded once more, which shows every difference between two orders.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from selc.harness.kernels.values import (
     digest_of_files,
     dtype_of,
     normal,
+    out_dtype_of,
     requests,
     row_keys,
     weights,
@@ -41,6 +43,9 @@ class Inputs:
     x: Tensor
     w: Tensor
     rows: int
+    out: Any
+    """The result's element type."""
+
     scratch: dict[Any, Any] = field(default_factory=dict)
 
 
@@ -78,7 +83,8 @@ class Gemm:
             out_rows=-(-len(keys) // PADDING) * PADDING,
         )
         salt = SALTS.get(str(call.find("linear", default="qkv")), 15)
-        return Inputs(x, weights(n, k, salt, k**-0.5, dtype, device), len(keys))
+        w = weights(n, k, salt, k**-0.5, dtype, device)
+        return Inputs(x, w, len(keys), out_dtype_of(call))
 
     def launch(self, choice: Mapping[str, Any], inputs: Inputs) -> Tensor:
         """The product under a choice.
@@ -89,7 +95,7 @@ class Gemm:
         if inputs.x.device.type == "cpu":
             from selc.harness.kernels import gemm_cpu
 
-            return gemm_cpu.run(choice, inputs.x, inputs.w, inputs.rows)
+            return gemm_cpu.run(choice, inputs)
         from selc.harness.kernels import gemm_triton
 
         return gemm_triton.run(choice, inputs)

@@ -136,7 +136,7 @@ def run(choice: Mapping[str, Any], inputs: Any) -> Tensor:
     padding = choice.get("padding", 1)
     rows = -(-inputs.rows // padding) * padding
     swap = bool(choice.get("swap_ab", block_m < 64 <= block_n))
-    out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
+    out = torch.empty((rows, columns), dtype=inputs.out, device=x.device)
     tiles = -(-rows // block_m) * -(-columns // block_n)
     shared = {
         "BLOCK_M": block_m,

@@ -26,7 +26,7 @@ DEVIATION: Final = 37837.227
 """Standard deviation of the sum of four uniform 16-bit numbers."""
 
 MEAN: Final = 131070
-DTYPES: Final = ("bfloat16", "float16", "float32")
+DTYPES: Final = {2: "bfloat16", 4: "float32"}
 
 
 def requests(call: Call) -> tuple[Request, ...]:
@@ -35,11 +35,17 @@ def requests(call: Call) -> tuple[Request, ...]:
 
 
 def dtype_of(call: Call) -> torch.dtype:
-    """The element type of activations and weights, bfloat16 unless the call has another."""
-    name = str(call.find("dtype", default="bfloat16")).removeprefix("torch.")
-    if name not in DTYPES:
-        raise ValueError(f"the kernels compute in {', '.join(DTYPES)}, not in {name}")
+    """The element type of activations and weights: `dtype`, or by the facts' `element_size`."""
+    default = DTYPES.get(call.find("element_size", default=2), "bfloat16")
+    name = str(call.find("dtype", default=default)).removeprefix("torch.")
+    if name not in ("float16", *DTYPES.values()):
+        raise ValueError(f"the kernels compute in float16, bfloat16 or float32, not in {name}")
     return getattr(torch, name)
+
+
+def out_dtype_of(call: Call) -> torch.dtype:
+    """The element type of a result, by default that of the activations."""
+    return torch.float32 if call.find("out_dtype") == "float32" else dtype_of(call)
 
 
 def mix(z: Tensor) -> Tensor:
