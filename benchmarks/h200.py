@@ -73,7 +73,7 @@ def stages(s: str, out: str) -> dict[str, list[Step]]:
         "smoke": [
             Step("device", ["benchmarks/h200.py", "device"], 60),
             Step("streams", ["benchmarks/h200_all_reduce.py", "streams", "--out", reduced], 60),
-            script("attention", 110, "--quick", "--out", out),
+            script("attention", 120, "--quick", "--out", out, "--budget", "{left}"),
             script("gemm_moe", 100, "--quick", "--out", out, "--part", "gemm", "--seconds", "80"),
             script("gemm_moe", 80, "--quick", "--out", out, "--part", "moe", "--seconds", "60"),
             script("gemm_moe", 40, "--quick", "--out", out, "--part", "rms_norm"),
@@ -92,6 +92,9 @@ def stages(s: str, out: str) -> dict[str, list[Step]]:
                            "--budget", "{left}"], 150),
             selc("bits all_reduce", 70, "bits", f"{s}/all_reduce", "--quick", "--budget", "{left}",
                  "-o", f"{out}/bits_all_reduce.jsonl"),
+            selc("bench all_reduce", 90, "bench", f"{s}/all_reduce", "--profile",
+                 f"{s}/all_reduce.jsonl", "--rounds", "7", "--budget", "{left}",
+                 "-o", f"{out}/bench_all_reduce"),
         ],
     }  # fmt: skip
 

@@ -70,4 +70,6 @@ for workload in w-a w-b w-b-c; do
         --preset $workload -o "$out/$workload.jsonl" > "$out/$workload.txt"
     echo "$workload: $(wc -l < "$out/$workload.jsonl") calls"
 done
+"$python" -m selc profile synth "$out/all_reduce" --preset w-a --calls 8 -o "$out/all_reduce.jsonl" \
+    > "$out/all_reduce.txt"
 du -sh "$out"

@@ -139,9 +139,10 @@ class AllReduce:
         import torch
 
         message: Message = inputs.message
-        total = torch.zeros(message.rows * message.hidden, dtype=torch.float64)
+        device = "cpu" if isinstance(inputs, Local) else "cuda"
+        total = torch.zeros(message.rows * message.hidden, dtype=torch.float64, device=device)
         for rank in range(message.ranks):
-            total += part(message, rank, "cpu").double()
+            total += part(message, rank, device).double()
         return total.view(message.rows, message.hidden)
 
     def bytes_and_flops(self, call: Call) -> tuple[int, int]:
