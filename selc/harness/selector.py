@@ -143,12 +143,14 @@ class Selector:
         return self.package.points(chosen)  # type: ignore[no-any-return]
 
     def stock(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What the selection takes without any pin.
+        """What the selection takes without any pin, knobs at the default tuple's settings.
 
         Raises:
             Refused: the call is outside the domain or breaks a guard.
         """
         try:
+            if self.default and self.package.pins() != dict(self.default):
+                self.package.repin(self.default)
             chosen = self.package.select_unpinned(**inputs)
         except (self.package.SelectionError, TypeError) as error:
             raise _refused(self.family, inputs, error) from None
