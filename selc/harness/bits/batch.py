@@ -55,18 +55,23 @@ class Cell:
 
 
 def probes(limits: Limits, quick: bool) -> list[Probe]:
-    """A short and a long context, one with values of mixed magnitude, and a tiny one."""
-    most, least = limits.most_context, limits.longest[0]
+    """A short and a long context, a tiny one, and one with values of mixed magnitude."""
     few = 2 * limits.watched
     sizes = [("short", few + 1, "normal"), ("long", limits.long, "normal"), ("tiny", 3, "normal")]
     if not quick:
         sizes.append(("extreme", few + 5, "extreme"))
-    out = []
-    for k, (label, size, magnitude) in enumerate(sizes):
-        context = max(least, min(size, most))
-        rows = max(min(limits.watched, context, limits.most_rows), min(limits.rows[0], context))
-        out.append(Probe(label, 7001 + k, context, rows, magnitude))
-    return out
+    return [_probe(k, *each, limits.watched, limits) for k, each in enumerate(sizes)]
+
+
+def whole(limits: Limits) -> Probe:
+    """A long context of which as many rows as possible are watched."""
+    return _probe(10, "whole", limits.long, "normal", limits.long, limits)
+
+
+def _probe(k: int, label: str, size: int, magnitude: str, rows: int, limits: Limits) -> Probe:
+    context = max(limits.longest[0], min(size, limits.most_context))
+    rows = max(min(rows, context, limits.most_rows), min(limits.rows[0], context))
+    return Probe(label, 7001 + k, context, rows, magnitude)
 
 
 def others(

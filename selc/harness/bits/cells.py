@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from selc.harness.bits.batch import MIXES, Cell, Probe, joined, others, probes
+from selc.harness.bits.batch import MIXES, Cell, Probe, joined, others, probes, whole
 from selc.harness.bits.limits import Fits, Limits, meaning_of
 from selc.harness.bits.reach import around, bounds, reach
 from selc.harness.call import Request
@@ -48,6 +48,7 @@ def cells(
         yield from _mixed(probe, limits)
     for probe in (*both, *more):
         yield from _chunk(probe, limits)
+    yield from _anywhere(whole(limits), limits, quick)
     for probe in both:
         yield from _cached(probe, limits)
         yield from _pages(probe, limits)
@@ -151,6 +152,16 @@ def _chunk(probe: Probe, limits: Limits) -> Iterator[Cell]:
             yield _cell("chunk", f"chunk-{back}-before", probe, limits, own=own)
     companions = others("mixed", 7, limits)
     yield _cell("chunk", "7-rows-in-batch", probe, limits, companions, 4, probe.request(7))
+
+
+def _anywhere(probe: Probe, limits: Limits, quick: bool) -> Iterator[Cell]:
+    """Single tokens and small chunks from all over a long chunk."""
+    count = 6 if quick else 24
+    last = min(probe.rows, probe.context - limits.longest[0]) - 1
+    for back in sorted({last * k // count for k in range(count + 1)} if last > 0 else ()):
+        for rows in (1, 7):
+            own = probe.request(rows, back)
+            yield _cell("chunk", f"{own.rows}-rows-{back}-before", probe, limits, own=own)
 
 
 def _cached(probe: Probe, limits: Limits) -> Iterator[Cell]:

@@ -95,7 +95,7 @@ def commitment(selector: Selector, options: BitsOptions) -> Mapping[str, Any]:
     if options.tuple_path is not None:
         try:
             loaded: Mapping[str, Any] = selector.package.load(options.tuple_path)
-        except (selector.package.SelectionError, ValueError) as error:
+        except (selector.package.SelectionError, ValueError, OSError) as error:
             raise Refused(
                 Diagnostic(
                     OTHER,
