@@ -27,6 +27,7 @@ from selc.cli.legal import legal
 from selc.cli.lint import lint
 from selc.cli.output import wants_json, write_errors
 from selc.cli.profile import profile
+from selc.cli.tune import tune
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.span import Span
 
@@ -131,6 +132,7 @@ app.add_command(explain)
 app.add_command(legal)
 app.add_command(bits)
 app.add_command(bench)
+app.add_command(tune)
 app.add_command(profile)
 app.add_command(facts)
 app.add_command(lint)
