@@ -37,7 +37,7 @@ from selc.cli.output import format_option, write
 )
 @click.option("--quick", is_flag=True, help="Fewer sizes, and 8 thresholds of each input.")
 @click.option(
-    "--budget", callback=seconds, metavar="TIME", help="Skip cells after this time, as 60s or 5m."
+    "--budget", callback=seconds, metavar="TIME", help="Skip what comes later, as 60s or 5m."
 )
 @click.option("--list", "list_cells", is_flag=True, help="Print the cells and run none.")
 @click.option(
@@ -128,4 +128,4 @@ def _progress(family: str, done: int, total: int) -> None:
     """A line that counts, where somebody looks at it."""
     if sys.stderr.isatty():
         end = "\n" if done == total else ""
-        click.echo(f"\r{family}: {done} of {total} cells{end}", nl=False, err=True)
+        click.echo(f"\r{family}: {done} of {total}{end}", nl=False, err=True)

@@ -191,3 +191,15 @@ def test_a_profile_adds_its_batches(directory: Path, tmp_path: Path, configs: Pa
     classes(directory, tmp_path / "c.json", configs=configs, profiles=(profile,))
     shapes = json.loads((tmp_path / "c.json").read_text())["classes"][0]["shapes"]
     assert any(s["num_tokens"] == 173 for s in shapes)
+
+
+def test_the_budget_is_kept_and_said(directory: Path, tmp_path: Path, configs: Path) -> None:
+    out = tmp_path / "c.json"
+    bits = BitsOptions(
+        (directory,), (f"{MODULE}:pairs",), device="cpu", out=out, quick=True, budget=0.0
+    )
+    outcome = run(ClassesOptions(bits, ("stride", "warps"), configs))
+    assert outcome.exit_code == 1
+    assert outcome.json["cases_late"] > 0
+    assert outcome.json["cases"] == 0
+    assert not out.exists()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -49,6 +50,8 @@ class Found:
     tried: list[Case] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
     """Cases that no configuration could run, with why."""
+    late: int = 0
+    """Cases that the budget left no time for."""
     launches: int = 0
     comparisons: int = 0
     dtype: str = ""
@@ -66,15 +69,26 @@ class Refinement:
     _signs: dict[Any, list[int]] = field(default_factory=dict)
     _alone: dict[tuple[str, Any], Rows] = field(default_factory=dict)
 
-    def run(self, cases: Sequence[Case]) -> Found:
-        """The classes.
+    def run(
+        self,
+        cases: Sequence[Case],
+        budget: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Found:
+        """The classes. Cases that come after the budget are not tried, and counted.
 
         Raises:
             Refused: a configuration made the device unusable.
         """
         self._signs = {typed(m): [] for m in self.members}
-        for case in cases:
+        start = time.monotonic()
+        for done, case in enumerate(cases):
+            if budget is not None and time.monotonic() - start > budget:
+                self.found.late = len(cases) - done
+                break
             self._case(case)
+            if progress is not None:
+                progress(done + 1, len(cases))
         groups: dict[tuple[int, ...], list[Member]] = {}
         for member in sorted(self._left(), key=typed):
             if self._signs[typed(member)]:

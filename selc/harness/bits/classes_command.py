@@ -77,7 +77,13 @@ def run(options: ClassesOptions) -> Outcome:
         inputs = [case.shape.inputs for case in cases]
         members = configurations.from_selector(selector, fields, _distinct(inputs))
     launcher = Launcher(kernels, device.kind)
-    found = Refinement(launcher, fields, given, members).run(cases)
+
+    def progress(done: int, total: int) -> None:
+        if bits.progress is not None:
+            bits.progress(selector.family, done, total)
+
+    refinement = Refinement(launcher, fields, given, members)
+    found = refinement.run(cases, bits.budget, progress)
     about = device.describe()
     bound = {
         "device": device.name,
@@ -99,9 +105,9 @@ def _cases(
 ) -> list[Case]:
     """Every shape with every seed and magnitude that the tuple admits."""
     out = []
-    for magnitude in ("normal", "extreme") if options.magnitudes else ("normal",):
-        how = {"magnitude": magnitude} if options.magnitudes else {}
-        for seed in range(options.seeds):
+    for seed in range(options.seeds):
+        for magnitude in ("normal", "extreme") if options.magnitudes else ("normal",):
+            how = {"magnitude": magnitude} if options.magnitudes else {}
             for plain in shapes:
                 shape = plain.round(seed)
                 more = {**shape.extra, **extra, **how}
@@ -147,6 +153,7 @@ def _outcome(
         "in_no_class": [[list(m), why] for m, why in found.unfit.values()],
         "cases": len(found.tried),
         "cases_dropped": found.dropped,
+        "cases_late": found.late,
         "seeds": sorted({c.seed for c in found.tried}),
         "magnitudes": sorted({c.magnitude for c in found.tried}),
         "launches": found.launches,
@@ -179,6 +186,8 @@ def _text(answer: Mapping[str, Any]) -> list[str]:
         out += ["", f"{len(answer['cases_dropped'])} launches that no configuration could make"]
         rows = [[case, why] for case, why in list(answer["cases_dropped"].items())[:MOST]]
         out += table(["launch", "why"], rows, WIDTH)
+    if answer["cases_late"]:
+        out += ["", f"{answer['cases_late']} launches were not tried: the budget is spent"]
     out.append("")
     if not answer["classes"]:
         return [*out, "no class, and nothing was written"]
