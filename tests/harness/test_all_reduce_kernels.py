@@ -42,6 +42,61 @@ for dtype in (torch.float16, torch.float32):
 print("equal")
 """
 
+# The kernels themselves, waiting included: every rank is a process of its own that interprets them
+# over shared memory, with pauses in places where one rank may get ahead of another. With halves of
+# no size both epochs use the same place, which has to show.
+TOGETHER = """
+import ctypes, os, random, sys, time
+import torch
+from selc.harness.kernels import all_reduce_triton as kernels
+from selc.harness.kernels.all_reduce_ranks import Rank, allocation
+
+RANKS, HALF, COUNT, LAUNCHES = 3, int(sys.argv[1]), 600, int(sys.argv[2])
+memory = [torch.zeros(allocation(RANKS, 1 << 12), dtype=torch.uint8) for _ in range(RANKS)]
+data = torch.randn(2, RANKS, COUNT)
+wrong = torch.zeros(RANKS, dtype=torch.int64)
+for each in (*memory, data, wrong):
+    each.share_memory_()
+total = (data[:, 0] + data[:, 1]) + data[:, 2]
+
+def flag(address):
+    return ctypes.c_int32.from_address(int(address.handle.data.item()))
+
+def tell(address, epoch):
+    pause()
+    flag(address).value = int(epoch.handle.data.item())
+
+def wait(address, epoch, polls):
+    ends = time.monotonic() + 60
+    while flag(address).value < int(epoch.handle.data.item()):
+        time.sleep(1e-4)
+        assert time.monotonic() < ends, "a flag never came"
+    pause()
+
+def pause():
+    if pauses.random() < 0.3:
+        time.sleep(pauses.random() * 4e-3)
+
+children = []
+for rank in range(RANKS):
+    child = os.fork()
+    if child:
+        children.append(child)
+        continue
+    kernels._tell, kernels._await = tell, wait
+    me, pauses, common = Rank.over(rank, memory, HALF), random.Random(rank), random.Random(9)
+    for _ in range(LAUNCHES):
+        algorithm = common.choice(("one_shot", "two_shot") if HALF else ("one_shot",))
+        count = common.choice((COUNT, 16, 256, 300))
+        blocks, which = common.choice((1, 2, 3)), common.randrange(2)
+        out = torch.full((count,), float("nan"))
+        me.run(algorithm, blocks, 1, data[which, rank, :count], out)
+        wrong[rank] += int((out != total[which, :count]).sum())
+    os._exit(0)
+assert all(os.waitpid(child, 0)[1] == 0 for child in children)
+print(int(wrong.sum()))
+"""
+
 COMPILED = """
 import triton
 from triton.backends.compiler import GPUTarget
@@ -68,9 +123,9 @@ print("compiled")
 """
 
 
-def run(script: str, **environment: str) -> str:
+def run(script: str, *arguments: str, **environment: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment}
-    command = [sys.executable, "-c", script]
+    command = [sys.executable, "-c", script, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.strip()
@@ -78,6 +133,15 @@ def run(script: str, **environment: str) -> str:
 
 def test_steps_add_in_rank_order() -> None:
     assert run(STEPS, TRITON_INTERPRET="1") == "equal"
+
+
+def test_ranks_meet_and_never_overwrite_early() -> None:
+    assert run(TOGETHER, str(1 << 12), "24", TRITON_INTERPRET="1") == "0"
+
+
+def test_one_half_would_be_overwritten() -> None:
+    """The control: without a second half a rank that is ahead spoils what others still read."""
+    assert int(run(TOGETHER, "0", "24", TRITON_INTERPRET="1")) > 0
 
 
 @pytest.mark.slow
