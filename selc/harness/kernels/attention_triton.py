@@ -19,12 +19,14 @@ import triton.language as tl
 
 from selc.harness.kernels import launching
 from selc.harness.kernels.attention_work import FOLD, ITEM, work_of
-from selc.harness.kernels.paging import Inputs
+from selc.harness.kernels.paging import Inputs, Shape
 from selc.harness.kernels.splits import LARGEST, Config
 
 LOG2E = 1.4426950408889634
 PDL = False
 """Whether the second kernel is started while the first one ends."""
+UNROLLS = (4, 8, 16, 32)
+"""Splits whose partial results are asked for together."""
 
 
 @triton.jit
@@ -270,7 +272,6 @@ def launch(config: Config, inputs: Inputs) -> Any:
     plan = _planned(config, inputs)
     shape, out = inputs.shape, torch.empty_like(inputs.q)
     scale = shape.scale * LOG2E
-    constants = attend_constants(config, inputs)
     launching.launch(
         _attend,
         (shape.kv_heads * len(plan.items),),
@@ -283,52 +284,73 @@ def launch(config: Config, inputs: Inputs) -> Any:
         plan.items,
         inputs.table.shape[1],
         scale,
-        **constants,
-        num_warps=config.num_warps,
-        num_stages=config.num_stages,
-        enable_fp_fusion=False,
+        **attend_constants(config, shape),
     )
     if len(plan.folds):
         _combine[(shape.kv_heads * len(plan.folds),)](
-            out,
-            *plan.partials,
-            plan.folds,
-            scale,
-            KV_HEADS=shape.kv_heads,
-            GROUP=shape.group,
-            D=shape.head_dim,
-            WIDTH=constants["WIDTH"],
-            UNROLL=plan.unroll,
-            PDL=PDL,
-            FOLD=FOLD,
-            num_warps=1,
-            maxnreg=128,  # else loads wait for each other, so that more programs fit
-            launch_pdl=PDL,
-            enable_fp_fusion=False,
+            out, *plan.partials, plan.folds, scale, **combine_constants(shape, plan.unroll)
         )
     return out
 
 
-def attend_constants(config: Config, inputs: Inputs) -> dict[str, Any]:
+def attend_constants(config: Config, shape: Shape) -> dict[str, Any]:
     """What the attention kernel is compiled for."""
-    shape, keys = inputs.shape, inputs.keys
     stride = config.split_stride or LARGEST
+    first = shape.layout == "HND"
+    token = shape.head_dim if first else shape.kv_heads * shape.head_dim
     return {
         "KV_HEADS": shape.kv_heads,
         "GROUP": shape.group,
         "D": shape.head_dim,
-        "WIDTH": max(16, triton.next_power_of_2(shape.head_dim)),
+        "WIDTH": width_of(shape),
         "PAGE": shape.page_size,
         "BITS": shape.page_size.bit_length() - 1,
-        "PAGE_STEP": keys.stride(0),
-        "TOKEN_STEP": keys.stride(1),
-        "HEAD_STEP": keys.stride(2),
+        "PAGE_STEP": shape.page_size * shape.kv_heads * shape.head_dim,
+        "TOKEN_STEP": token,
+        "HEAD_STEP": shape.page_size * shape.head_dim if first else shape.head_dim,
         "ONE_PAGE": shape.page_size % config.block_n == 0 and stride % config.block_n == 0,
         "BLOCK_M": config.block_m,
         "BLOCK_N": config.block_n,
         "PDL": PDL,
         "ITEM": ITEM,
+        "num_warps": config.num_warps,
+        "num_stages": config.num_stages,
+        "enable_fp_fusion": False,
     }
+
+
+def combine_constants(shape: Shape, unroll: int) -> dict[str, Any]:
+    """What the kernel that folds partial results is compiled for."""
+    return {
+        "KV_HEADS": shape.kv_heads,
+        "GROUP": shape.group,
+        "D": shape.head_dim,
+        "WIDTH": width_of(shape),
+        "UNROLL": unroll,
+        "PDL": PDL,
+        "FOLD": FOLD,
+        "num_warps": 1,
+        "maxnreg": 128,  # else loads wait for each other, so that more programs fit
+        "launch_pdl": PDL,
+        "enable_fp_fusion": False,
+    }
+
+
+def width_of(shape: Shape) -> int:
+    """The head dimension as a block has it."""
+    return max(16, 1 << (shape.head_dim - 1).bit_length())
+
+
+def precompile(config: Config, shape: Shape) -> None:
+    """Compile both kernels, launching nothing."""
+    kind, real, whole = getattr(torch, shape.dtype), torch.float32, torch.int32
+    _attend.warmup(
+        *(kind,) * 4, *(real,) * 3, whole, whole, 1, 1.0, grid=(1,),
+        **attend_constants(config, shape),
+    )  # fmt: skip
+    for unroll in UNROLLS:
+        constants = combine_constants(shape, unroll)
+        _combine.warmup(kind, *(real,) * 3, whole, 1.0, grid=(1,), **constants)
 
 
 def _planned(config: Config, inputs: Inputs) -> Plan:
@@ -352,7 +374,7 @@ def _plan(config: Config, inputs: Inputs) -> Plan:
         sizes = ((lines, shape.head_dim), (lines,), (lines,))
         room = tuple(torch.empty(s, dtype=torch.float32, device=device) for s in sizes)
         inputs.plans["room"] = room
-    unroll = next((u for u in (4, 8, 16) if work.most_splits <= u), 32)
+    unroll = next((u for u in UNROLLS if work.most_splits <= u), UNROLLS[-1])
     return Plan(items, folds, room, unroll)
 
 
