@@ -73,11 +73,10 @@ class Plan:
 
         shape, requests, device = inputs.shape, inputs.requests, inputs.device
         rows = [r.rows for r in requests]
-        self.ops = load()
         self.starts = torch.tensor([0, *rows]).cumsum(0).to(torch.int32).to(device)
         self.lengths = torch.tensor([r.context for r in requests], dtype=torch.int32, device=device)
         self.most_rows, self.longest = max(rows), max(r.context for r in requests)
-        self.schedule = self.ops.get_scheduler_metadata(
+        self.schedule = load().get_scheduler_metadata(
             len(requests),
             self.most_rows,
             self.longest,
@@ -115,7 +114,7 @@ class Plan:
     def run(self, inputs: paging.Inputs) -> Any:
         import torch
 
-        out, *_ = self.ops.fwd(
+        out, *_ = load().fwd(
             inputs.q,
             inputs.keys,
             inputs.values,

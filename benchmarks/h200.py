@@ -57,12 +57,12 @@ def selc(name: str, limit: float, *arguments: str) -> Step:
 def stages(s: str, out: str) -> dict[str, list[Step]]:
     """The steps of every stage; `s` is the folder of selectors, `out` where files go."""
     bits = [
-        selc(f"bits {f}", 240, "bits", f"{s}/{f}", "--budget", "{left}",
+        selc(f"bits {f}", 160, "bits", f"{s}/{f}", "--budget", "{left}",
              "-o", f"{out}/bits_{f}.jsonl")
         for f in ("attention", "attention_d64", "gemm_qkv", "gemm_down", "moe")
     ]  # fmt: skip
     classes = [
-        selc(f"classes {name}", 300, "bits", f"{s}/{f}", "--classes", "--quick", "--magnitudes",
+        selc(f"classes {name}", 200, "bits", f"{s}/{f}", "--classes", "--quick", "--magnitudes",
              "--configs", f"{s}/configs/{name}.json", "--fields", fields(s, name),
              "-o", f"{out}/classes_{name}.json")
         for name, f in (("moe", "moe"), ("gemm", "gemm_down"), ("attention", "attention"),
@@ -74,8 +74,8 @@ def stages(s: str, out: str) -> dict[str, list[Step]]:
             Step("device", ["benchmarks/h200.py", "device"], 60),
             Step("streams", ["benchmarks/h200_all_reduce.py", "streams", "--out", reduced], 60),
             script("attention", 120, "--quick", "--out", out, "--budget", "{left}"),
-            script("gemm_moe", 100, "--quick", "--out", out, "--part", "gemm", "--seconds", "80"),
-            script("gemm_moe", 80, "--quick", "--out", out, "--part", "moe", "--seconds", "60"),
+            script("gemm_moe", 90, "--quick", "--out", out, "--part", "gemm", "--seconds", "70"),
+            script("gemm_moe", 70, "--quick", "--out", out, "--part", "moe", "--seconds", "50"),
             script("gemm_moe", 40, "--quick", "--out", out, "--part", "rms_norm"),
         ],
         "fa3": [script("fa3", 150, "--out", f"{out}/fa3.jsonl", "--budget", "{left}")],
