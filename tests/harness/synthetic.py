@@ -45,7 +45,7 @@ def ceil(a: float, b: float) -> int:
 def quirk(scale: float, *key: Any) -> float:
     """A factor around one that belongs to its key."""
     seed = int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=8).digest(), "big")
-    return math.exp(random.Random(seed).gauss(0.0, scale))  # noqa: S311
+    return math.exp(random.Random(seed).gauss(0.0, scale))
 
 
 def matrix(
@@ -67,7 +67,7 @@ def matrix(
     move = (bm + bn) * k * 2 / (BANDWIDTH * 1.6 / SMS * flight)
     step = k / bk * 60e-9 / min(2.0, resident)
     overlap = max(compute * resident, move * resident) + 0.3 * min(compute, move)
-    return whole * (overlap + step) + 4e-6
+    return float(whole * (overlap + step) + 4e-6)
 
 
 def gemm(name: str, n: int, k: int, counts: Mapping[int, int]) -> Model:
@@ -79,7 +79,7 @@ def gemm(name: str, n: int, k: int, counts: Mapping[int, int]) -> Model:
     def legal(t: Mapping[str, Any]) -> bool:
         area = t["BLOCK_M"] * t["BLOCK_N"]
         smem = t["num_stages"] * (t["BLOCK_M"] + t["BLOCK_N"]) * t["BLOCK_K"] * 2
-        return smem <= SHARED and (t["num_warps"] == 4 or area >= 4096) and area <= 128 * 256
+        return bool(smem <= SHARED and (t["num_warps"] == 4 or area >= 4096) and area <= 128 * 256)
 
     def seconds(call: Mapping[str, Any], c: Mapping[str, Any]) -> float:
         own = quirk(0.03, name, *sorted(c.items())) * quirk(0.01, name, call, *sorted(c.items()))
@@ -102,7 +102,7 @@ def attention(name: str, heads: int, batches: Mapping[tuple[int, int, int], int]
 
     def legal(t: Mapping[str, Any]) -> bool:
         smem = (t["BLOCK_M"] + 2 * t["num_stages"] * t["BLOCK_N"]) * 128 * 2
-        return smem <= SHARED and (t["num_warps"] == 4 or t["BLOCK_M"] >= 64)
+        return bool(smem <= SHARED and (t["num_warps"] == 4 or t["BLOCK_M"] >= 64))
 
     def seconds(call: Mapping[str, Any], c: Mapping[str, Any]) -> float:
         b, q, s = call["b"], call["q"], call["s"]
@@ -124,7 +124,7 @@ def attention(name: str, heads: int, batches: Mapping[tuple[int, int, int], int]
         one = max(compute * resident, move * resident) + 0.25 * min(compute, move) + step
         combine = 0.0 if splits == 1 else 3e-6 + b * heads * rows * splits * 520 / BANDWIDTH * 3
         own = quirk(0.025, name, *sorted(c.items())) * quirk(0.01, name, call, *sorted(c.items()))
-        return (whole * one + combine + 4e-6) * own
+        return float((whole * one + combine + 4e-6) * own)
 
     def stock(call: Mapping[str, Any]) -> Mapping[str, Any]:
         few = call["b"] * heads * ceil(call["q"] * 4, 64) < SMS
@@ -146,7 +146,7 @@ def moe(
 
     def legal(t: Mapping[str, Any]) -> bool:
         smem = t["num_stages"] * (t["BLOCK_M"] + t["BLOCK_N"]) * t["BLOCK_K"] * 2
-        return smem <= SHARED and (t["num_warps"] == 4 or t["BLOCK_M"] * t["BLOCK_N"] >= 2048)
+        return bool(smem <= SHARED and (t["num_warps"] == 4 or t["BLOCK_M"] * t["BLOCK_N"] >= 2048))
 
     def seconds(call: Mapping[str, Any], c: Mapping[str, Any]) -> float:
         pairs = call["m"] * topk
@@ -157,7 +157,7 @@ def moe(
         up = matrix(padded, 2 * ffn, hidden, c)
         down = matrix(padded, hidden, ffn, c)
         own = quirk(0.03, name, *sorted(c.items())) * quirk(0.01, name, call, *sorted(c.items()))
-        return (up + down) * (1 + reuse + (0.01 if c["GROUP_M"] > 1 else 0.0)) * own
+        return float((up + down) * (1 + reuse + (0.01 if c["GROUP_M"] > 1 else 0.0)) * own)
 
     def stock(call: Mapping[str, Any]) -> Mapping[str, Any]:
         m = call["m"]

@@ -109,15 +109,11 @@ class Problem:
 
     def every(self) -> list[Candidate] | None:
         """All candidates in lexicographic order; None where there are too many to list."""
-        out = []
-        names = list(self.parameters)
-        for count, values in enumerate(self._tuples({}, names)):
-            if count == MOST:
-                return None
-            found = self.candidate(values)
-            if found is not None:
-                out.append(found)
-        return out
+        found = list(itertools.islice(self._tuples({}, list(self.parameters)), MOST + 1))
+        if len(found) > MOST:
+            return None
+        made = (self.candidate(values) for values in found)
+        return [c for c in made if c is not None]
 
     def sample(self, count: int, source: random.Random) -> list[Candidate]:
         """Some candidates, drawn value by value."""

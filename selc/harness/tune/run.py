@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -47,7 +47,7 @@ class Options:
     out: Path | None = None
 
 
-def run(options: Options, open_executor: Callable[..., Executor] = LocalExecutor) -> Outcome:
+def run(options: Options) -> Outcome:
     """Tune every family, and say what came of it."""
     started = time.monotonic()
     try:
@@ -64,13 +64,13 @@ def run(options: Options, open_executor: Callable[..., Executor] = LocalExecutor
                 return Outcome(1, diagnostics=[Diagnostic(NOTHING, message)])
         works = [_work(family, options) for family in families.values()]
         names = {name: family.name for name, family in families.items()}
-        executor = open_executor(names, options.device, timeout=options.timeout, seed=options.seed)
+        executor = LocalExecutor(names, options.device, timeout=options.timeout, seed=options.seed)
     except Refused as refused:
-        return Outcome(2, diagnostics=list(refused.diagnostics))
+        return Outcome(refused.exit_code, diagnostics=list(refused.diagnostics))
     try:
         return _Tune(options, works, executor, started).run()
     except Refused as refused:
-        return Outcome(2, diagnostics=list(refused.diagnostics))
+        return Outcome(refused.exit_code, diagnostics=list(refused.diagnostics))
     finally:
         executor.close()
 

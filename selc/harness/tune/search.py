@@ -160,7 +160,8 @@ class Search:
         pool = [c for c in self._pool() if not self._ledger.failed(c.choices)]
         if not pool:
             return []
-        self._fit()
+        if not self._fit():
+            return self._elsewhere(pool)
         assert self._surrogate is not None
         weights = np.asarray(self._weights)
         which = np.array([c.choices for c in pool])
@@ -185,8 +186,23 @@ class Search:
         found = [(g, c, call) for g, c, call, whole in rows if not whole]
         return sorted(found, key=lambda row: (-row[0], row[1].values))
 
-    def _fit(self) -> None:
+    def _elsewhere(self, pool: Sequence[Candidate]) -> list[tuple[float, Candidate, int]]:
+        """While all has failed: candidates that choose most unlike what failed."""
+        encode = Encoder(self._problem.choices)
+        bad = [encode(self._problem.choices[k]) for _, k in self._ledger.entries]
+
+        def apart(candidate: Candidate) -> float:
+            point = encode(self._problem.choices[candidate.choices[self._live[0]]])
+            return min((math.dist(point, other) for other in bad), default=0.0)
+
+        ordered = sorted(pool, key=lambda c: (-apart(c), c.values))
+        return [(1.0, c, self._live[0]) for c in ordered]
+
+    def _fit(self) -> bool:
         problem, ledger = self._problem, self._ledger
+        times = {p: s for p in ledger.entries if (s := ledger.seconds(p)) is not None}
+        if not times:
+            return False
         if self._surrogate is None or self._encoded < len(problem.choices):
             encode = Encoder(problem.choices)
             where = Encoder([_numbers(c.inputs) for c in problem.calls])
@@ -196,7 +212,6 @@ class Search:
                 encode.groups,
             )
             self._encoded, self._fitted = len(problem.choices), 0
-        times = {p: s for p in ledger.entries if (s := ledger.seconds(p)) is not None}
         fastest: dict[int, float] = {}
         for (call, _), seconds in times.items():
             fastest[call] = min(seconds, fastest.get(call, seconds))
@@ -212,6 +227,7 @@ class Search:
             noise,
             sweeps,
         )
+        return True
 
     def room(self) -> int:
         """How many launches may still be measured."""

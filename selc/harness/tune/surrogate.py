@@ -14,6 +14,8 @@ from typing import Any, Final, TypeGuard
 
 WIDTH: Final = 1.2
 """Prior: how far apart, in spans of a parameter, choices stop telling about each other."""
+AT_ONCE: Final = 4_000_000
+"""Numbers that are held at a time."""
 LEVELS: Final = (-1.2, -0.6, 0.6, 1.2)
 
 
@@ -185,28 +187,27 @@ class Surrogate:
     def predict(self, which: Any) -> tuple[Any, Any]:
         """Expected logarithms, candidate by call, and their covariance over the calls.
 
-        `which[t][c]` is the index of the choice that candidate t gives call c.
+        `which[t][c]` is the number of the choice that candidate t gives call c.
         """
         np = self._np
-        w = np.asarray(which)
-        count, calls = w.shape
-        flat, cols = w.reshape(-1), np.tile(np.arange(calls), count)
-        s = self.scales
-        cross = np.empty((len(self._y), len(flat)))
-        x, c = self._x[self._i], self._c[self._j]
-        for start in range(0, len(flat), 4096):
-            part = slice(start, start + 4096)
-            distances = (x[:, None, :] - self._x[flat[part]][None, :, :]) ** 2
-            apart = ((c[:, None, :] - self._c[cols[part]][None, :, :]) ** 2).sum(-1)
-            cross[:, part] = self._between(s, distances, apart)
-            cross[:, part] += self._own(s, distances)
-        mean = (self._means[cols] + cross.T @ self._rest).reshape(count, calls)
+        size = max(1, AT_ONCE // (len(self._y) * which.shape[1] * max(1, self._x.shape[1])))
+        parts = [self._some(which[k : k + size]) for k in range(0, len(which), size)]
+        return np.concatenate([m for m, _ in parts]), np.concatenate([c for _, c in parts])
+
+    def _some(self, which: Any) -> tuple[Any, Any]:
+        np, s = self._np, self.scales
+        count, calls = which.shape
+        flat, column = which.reshape(-1), np.tile(np.arange(calls), count)
+        distances = (self._x[self._i][:, None, :] - self._x[flat][None, :, :]) ** 2
+        apart = ((self._c[self._j][:, None, :] - self._c[None, :, :]) ** 2).sum(-1)
+        cross = self._between(s, distances, np.tile(apart, count)) + self._own(s, distances)
+        mean = (self._means[column] + cross.T @ self._rest).reshape(count, calls)
         v = np.linalg.solve(self._root, cross).reshape(len(self._y), count, calls)
-        distances = (self._x[w][:, :, None, :] - self._x[w][:, None, :, :]) ** 2
+        distances = (self._x[which][:, :, None, :] - self._x[which][:, None, :, :]) ** 2
         apart = ((self._c[:, None, :] - self._c[None, :, :]) ** 2).sum(-1)
-        prior = self._between(s, distances, apart[None])
-        prior = prior + self._own(s, distances)
-        return mean, prior - np.einsum("ntc,ntd->tcd", v, v)
+        prior = self._between(s, distances, apart[None]) + self._own(s, distances)
+        known = np.einsum("ntc,ntd->tcd", v, v, optimize=True)
+        return mean, prior - known
 
 
 def _parts(names: Sequence[str]) -> list[list[int]]:
