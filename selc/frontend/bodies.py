@@ -45,11 +45,11 @@ def run_function(cx: Lowering, st: State, frame: Frame, node: ast.FunctionDef) -
             frame.depth = len(cx.conds)
             st.live = cx.true
             for name, value in list(st.scopes[frame.scope].items()):
-                if (
-                    name not in frame.plan.assigned
-                    and isinstance(value, Node)
-                    and cx.known(value) is None
-                ):
+                if name in frame.plan.assigned:
+                    continue
+                if not isinstance(value, Node):
+                    cx.spoiled.add(cx.site_key(name))
+                elif not cx.fixed(value):
                     st.scopes[frame.scope][name] = cx.mark(
                         st, name, "parameter", value, cx.span(node)
                     )
@@ -59,7 +59,9 @@ def run_function(cx: Lowering, st: State, frame: Frame, node: ast.FunctionDef) -
             value = join(cx, st, frame.returns)
             if sum(len(h.raises) for h in cx.handlers) == raised and frame.returns:
                 st.live = cx.true
-            if isinstance(value, Node) and frame.plan.returns > 1 and cx.known(value) is None:
+            if not isinstance(value, Node):
+                cx.spoiled.add(cx.site_key("return"))
+            elif frame.plan.returns > 1 and not cx.fixed(value):
                 value = cx.mark(st, "return", "return", value, cx.span(node))
         st.live = cx.graph.both(old, st.live)
         if not _captures(node):

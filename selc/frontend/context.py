@@ -165,6 +165,7 @@ class Lowering:
         self.entry_module: ModuleSource | None = None
         self.entry_name = ""
         self.spoiled: set[str] = set()  # sites that some path gives a value that is no scalar
+        self.alternatives = 0  # of a value, around what is gone through once for each of them
         self.unseen: dict[
             str, tuple[ModuleSource, str]
         ] = {}  # imported names that could not be followed
@@ -215,6 +216,19 @@ class Lowering:
         finally:
             self.conds.pop()
             self.bases.pop()
+
+    @contextmanager
+    def for_each(self) -> Iterator[None]:
+        """What is gone through once for each alternative of a value: its sites are the same."""
+        self.alternatives += 1
+        try:
+            yield
+        finally:
+            self.alternatives -= 1
+
+    def fixed(self, node: Node) -> bool:
+        """Whether a value need not be overwritten: it is known, also in every alternative."""
+        return not self.alternatives and self.known(node) is not None
 
     def branch(
         self, st: State, cond: Node, then: Callable[[State], V], other: Callable[[State], V]

@@ -81,7 +81,9 @@ def lower(cx: Lowering, st: State, e: ast.expr) -> V:
             f"{_kind(e)} is not supported here",
             help="write it with plain expressions, or state the enclosing call under `functions:`",
         )
-    value = rule(cx, st, e) if type(e) not in _COMPOSED else _one_site(cx, st, e, rule)
+    run = rule if type(e) not in _COMPOSED else _one_site
+    once = not cx.alternatives or cx.frame.silent
+    value = run(cx, st, e) if once else _in_alternatives(cx, st, e, run)
     if isinstance(value, Poison):
         raise Cascade
     return value
@@ -91,10 +93,21 @@ _COMPOSED = frozenset({ast.Call, ast.Subscript, ast.Compare, ast.BinOp, ast.Unar
 """Expressions that may take several operations."""
 
 
-def _one_site(
+def _in_alternatives(
     cx: Lowering, st: State, e: ast.expr, rule: Callable[[Lowering, State, ast.expr], V]
 ) -> V:
+    """An expression that is evaluated once per alternative: no site unless each has its mark."""
+    key = cx.site_key(cx.position(e))
+    before = len(cx.site_marks(key))
+    value = rule(cx, st, e)
+    if len(cx.site_marks(key)) == before:
+        cx.spoiled.add(key)
+    return value
+
+
+def _one_site(cx: Lowering, st: State, e: ast.expr) -> V:
     """An expression that may take several operations: its site is the whole, not one of them."""
+    rule = _RULES[type(e)]
     if cx.frame.silent:
         return rule(cx, st, e)
     base = cx.position(e)
@@ -223,9 +236,10 @@ def each(cx: Lowering, st: State, value: V, fn: Callable[[State, V], V]) -> V:
     """Apply a continuation to every alternative of a value that has several structures."""
     if isinstance(value, Choice):
         then, other = value.then, value.other
-        return cx.branch(
-            st, value.cond, lambda s: each(cx, s, then, fn), lambda s: each(cx, s, other, fn)
-        )
+        with cx.for_each():
+            return cx.branch(
+                st, value.cond, lambda s: each(cx, s, then, fn), lambda s: each(cx, s, other, fn)
+            )
     return fn(st, value)
 
 
@@ -249,7 +263,8 @@ def _split(
         return fn(st, values[0])
     cond = cx.graph.fold(Op.EQ, node, cx.graph.const(values[0]))
     first, rest = values[0], values[1:]
-    return cx.branch(st, cond, lambda s: fn(s, first), lambda s: _split(cx, s, node, rest, fn))
+    with cx.for_each():
+        return cx.branch(st, cond, lambda s: fn(s, first), lambda s: _split(cx, s, node, rest, fn))
 
 
 # -- rules ---------------------------------------------------------------------------------------

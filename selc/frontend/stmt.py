@@ -318,7 +318,7 @@ def _mark_fields(cx: Lowering, st: State, name: ast.Name, ref: Ref) -> None:
         if (
             isinstance(value, Node)
             and isinstance(key, str)
-            and (cx.known(value) is None or cx.frame.plan.returns > 1)
+            and (not cx.fixed(value) or cx.frame.plan.returns > 1)
             and cx.known_bool(entry.present) is not False
         ):
             with cx.under(entry.present):  # the site is not met where the key is not there

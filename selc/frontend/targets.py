@@ -44,7 +44,7 @@ def _mark(
     cx: Lowering, st: State, name: str, base: str, kind: str, statement: ast.stmt, always: bool
 ) -> None:
     value = st.scopes.get(cx.frame.scope, {}).get(name)
-    if isinstance(value, Node) and value.op is not Op.FAIL and (always or cx.known(value) is None):
+    if isinstance(value, Node) and value.op is not Op.FAIL and (always or not cx.fixed(value)):
         st.scopes[cx.frame.scope][name] = cx.mark(
             st, base, kind, value, _definition(cx, statement, name)
         )
