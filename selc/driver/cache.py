@@ -1,10 +1,10 @@
 """The compilation cache: answers and emitted files by content, verified whenever they are read.
 
 The folder is `$SELC_CACHE_DIR`, else `$XDG_CACHE_HOME/selc`, else `~/.cache/selc`; in it are
-`v1/entries/KEY.json`, `v1/blobs/DIGEST` and `v1/native/KEY`. An entry is a JSON object with a
-digest over itself; it lists every file that the compilation looked at, and answers only while all
-of them are as they were. A Python file may have changed where the compilation did not look. Files
-appear by renaming whole ones: no reader sees half of one.
+`v1/entries/KEY.json`, `v1/blobs/DIGEST`, `v1/native/KEY` and `v1/loaded`. An entry is a JSON object
+with a digest over itself; it lists every file that the compilation looked at, and answers only
+while all of them are as they were. A Python file may have changed where the compilation did not
+look. Files appear by renaming whole ones: no reader sees half of one.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ import contextlib
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from selc.diag.outcome import Outcome
+from selc.driver import loaded
 from selc.driver.cachekey import digest
-from selc.lint import cache as lint
 
 VERSION: Final = "v1"
 MAX_ENTRIES: Final = 512
@@ -31,9 +30,6 @@ MAX_BYTES: Final = 1 << 30
 
 STALE: Final = 3600.0
 """Seconds after which an unfinished file counts as left behind by a process that was killed."""
-
-UNLOADED: Final = 30 * 86400.0
-"""Seconds for which a folder stays that `selc.load` imported from: its process may still run."""
 
 FIELDS: Final = frozenset(
     {"exit_code", "answer", "diagnostics", "sources", "files", "reason", "followed", "made"}
@@ -91,12 +87,23 @@ def load(key: str) -> Entry | None:
     )
 
 
-def state(key: str) -> str | None:
-    """The digest of an entry that still answers, without reading the emitted files."""
-    data = _read(location() / VERSION / "entries" / f"{key}.json", key)
+class State(NamedTuple):
+    """What an entry is, without the emitted files."""
+
+    digest: str
+    exit_code: int
+    files: Mapping[str, str]  # name -> digest
+
+
+def state(key: str) -> State | None:
+    """The entry of a key, if it still answers."""
+    path = location() / VERSION / "entries" / f"{key}.json"
+    data = _read(path, key)
     if data is None or not unchanged(data["sources"], data["followed"]):
         return None
-    return digest(_canonical(data))
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return State(digest(_canonical(data)), data["exit_code"], data["files"])
 
 
 @contextlib.contextmanager
@@ -143,6 +150,13 @@ def store(key: str, entry: Entry) -> str | None:
             kept = True
             _trim(top)
     return None if kept else f"{location()} cannot be written"
+
+
+def make_room() -> None:
+    """Keep to the limits after a package was put beside the entries."""
+    with _writing() as top:
+        if top is not None:
+            _trim(top)
 
 
 def native(key: str, make: Callable[[], bytes | None]) -> bytes | None:
@@ -196,22 +210,28 @@ def state_of(path: str, size: int = 32) -> str:
 
 def list_entries() -> Outcome:
     """What is cached, newest first."""
+    from selc.lint import cache as lint
+
     found = sorted(_entries(), key=lambda e: (-e["made"], e["key"]))
     lines = [f"{location()}: {len(found)} entries, {_size() / 1e6:.1f} MB"]
     for each in found:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(each["made"]))
         lines.append(f"  {each['key'][:12]}  {when}  {each['family']:<16} {each['target']}")
+    packages = loaded.count(location() / VERSION)
+    lines.append(f"  {packages} packages of selc.load")
     results, size = lint.contents()
     lines.append(f"  {results} results of selc lint, {size / 1e6:.1f} MB")
     answer = {
         "format": 1, "directory": str(location()), "bytes": _size(), "entries": found,
-        "lint": {"results": results, "bytes": size},
+        "loaded": packages, "lint": {"results": results, "bytes": size},
     }  # fmt: skip
     return Outcome(0, "\n".join(lines), answer)
 
 
 def clear() -> Outcome:
     """Remove everything that is cached, by the linter too."""
+    from selc.lint import cache as lint
+
     count = len(_paths("entries"))
     shutil.rmtree(location() / VERSION, ignore_errors=True)
     results = lint.clear()
@@ -222,6 +242,8 @@ def clear() -> Outcome:
 
 def verify() -> Outcome:
     """Compare everything with its digest; damaged files are named, and never used anyway."""
+    from selc.lint import cache as lint
+
     top = location() / VERSION
     damaged: list[str] = []
     for path in _paths("entries"):
@@ -233,8 +255,14 @@ def verify() -> Outcome:
         name, _, content = path.read_bytes().partition(b"\n")
         if name.decode("ascii", "replace") != digest(content):
             damaged.append(str(path))
-    answer = {"format": 1, "directory": str(location()), "damaged": damaged}
-    text = f"{location()}: {len(_paths('entries'))} entries, {len(damaged)} damaged files"
+    damaged += [str(p) for p in loaded.damaged(top)]
+    results, bad = lint.verify()
+    damaged += [str(p) for p in bad]
+    answer = {"format": 1, "directory": str(location()), "damaged": damaged, "lint": results}
+    text = (
+        f"{location()}: {len(_paths('entries'))} entries, {loaded.count(top)} packages of "
+        f"selc.load, {results} results of selc lint; {len(damaged)} damaged files"
+    )
     lines = [text, *(f"  damaged: {path}" for path in damaged)]
     if damaged:
         lines.append("  `selc cache clear` removes them; until then they are passed over")
@@ -259,8 +287,12 @@ def _paths(kind: str) -> list[Path]:
     return sorted(p for p in folder.iterdir() if p.name[0] != "." and p.is_file())
 
 
-def _size() -> int:
+def _kept() -> int:
     return sum(p.stat().st_size for kind in ("entries", "blobs", "native") for p in _paths(kind))
+
+
+def _size() -> int:
+    return _kept() + loaded.size(location() / VERSION)
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -312,6 +344,8 @@ def _writing() -> Iterator[Path | None]:
 
 def _put(path: Path, content: bytes, replace: bool = False) -> None:
     """Make a file appear whole; one with the right content stays."""
+    import tempfile
+
     if not replace and _is(path, content):
         return
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
@@ -335,6 +369,7 @@ def _is(path: Path, content: bytes) -> bool:
 def _trim(top: Path) -> None:
     """Drop what was killed halfway, then the longest unused beyond the limits with their blobs."""
     _drop_unfinished(top)
+    loaded.trim(top, MAX_ENTRIES, MAX_BYTES - _kept())
     entries = sorted(_paths("entries"), key=_used)
     bytes_now = _size()
     if len(entries) <= MAX_ENTRIES and bytes_now <= MAX_BYTES:
@@ -372,9 +407,6 @@ def _drop_unfinished(top: Path) -> None:
         for path in (top / kind).glob(".*"):
             if _used(path) < limit:
                 path.unlink(missing_ok=True)
-    for path in (top / "loaded").glob("*"):
-        if _used(path) < (time.time() - UNLOADED) * 1e9:
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _used(path: Path) -> int:

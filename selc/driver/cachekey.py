@@ -17,12 +17,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from selc import __version__
-from selc.driver.manifest import SOLVERS
 
 if TYPE_CHECKING:
     from selc.driver.options import CompileOptions
 
+SOLVERS: Final = ("z3-solver", "networkx", "libcst")
+"""Packages whose version can change an answer."""
+
 SUFFIXES: Final = (".py", ".h", ".c", ".tmpl", ".html")
+ELSEWHERE: Final = frozenset({"__pycache__", "cli", "lint", "check", "harness"})
+"""Folders of selc that no compilation uses."""
 
 
 def digest(data: bytes, size: int = 32) -> str:
@@ -79,7 +83,7 @@ def own_files() -> Iterator[Path]:
     """Every file of selc that can change an answer or what is emitted, in a fixed order."""
     top = Path(__file__).resolve().parent.parent
     for folder, subfolders, names in os.walk(top, followlinks=True):
-        subfolders[:] = sorted(n for n in subfolders if n != "__pycache__")
+        subfolders[:] = sorted(n for n in subfolders if n not in ELSEWHERE)
         yield from (Path(folder, n) for n in sorted(names) if n.endswith(SUFFIXES))
 
 

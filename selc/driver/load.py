@@ -1,7 +1,7 @@
 """`selc.load`: compile from Python, or find the selector in the cache, and import it.
 
-The packages lie in the cache under the key of their compilation, and are imported under names of
-their own: two deployments of one selection can be loaded side by side.
+The packages lie in the cache, and are imported under names of their own: two deployments of one
+selection can be loaded side by side, and one that was loaded before a change stays what it was.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from selc.diag.outcome import Outcome
-from selc.driver import cache
+from selc.driver import cache, loaded
 from selc.driver.cachekey import key_of
 from selc.driver.options import CompileOptions
 
 if TYPE_CHECKING:
     import os
+
+    from selc.diag.outcome import Outcome
 
     StrPath = str | os.PathLike[str]
 
@@ -80,24 +81,69 @@ def load(
     key = key_of(options)
     state = cache.state(key)
     known = _LOADED.get(key)
-    if state is not None and known is not None and known[0] == state:
+    if state is not None and known is not None and known[0] == state.digest:
         return known[1]
-    return _imported(key, options)
+    top = cache.location() / cache.VERSION
+    if state is not None and state.exit_code == 0:
+        package = loaded.find(top, key, state.files)
+        if package is not None:
+            return _imported(key, package, state)
+    return _made(key, options, top)
 
 
-def _imported(key: str, options: CompileOptions) -> ModuleType:
+def _made(key: str, options: CompileOptions, top: Path) -> ModuleType:
+    """Compile, or take what the cache has, and put the package in its place."""
+    try:
+        work = loaded.workplace(top)
+    except OSError as error:
+        return _without_cache(key, options, error)
+    import shutil
+
+    try:
+        _compiled(options, work)
+        directory = loaded.settle(top, key, work)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    cache.make_room()
+    return _imported(key, directory, cache.state(key))
+
+
+def _imported(key: str, directory: Path, state: cache.State | None) -> ModuleType:
+    name = f"selc_selector_{key[:12]}_{directory.parent.name[-12:]}"
+    module = sys.modules.get(name) or _module(name, directory)
+    if state is not None:
+        _LOADED[key] = (state.digest, module)
+    return module
+
+
+def _without_cache(key: str, options: CompileOptions, error: OSError) -> ModuleType:
+    """A selector for this process alone, in a folder that goes when it ends."""
+    import atexit
+    import shutil
+    import tempfile
+    import warnings
+
+    why = (
+        f"{cache.location()} cannot be written ({error.strerror}): compiled for this process alone"
+    )
+    warnings.warn(why, RuntimeWarning, stacklevel=4)
+    work = Path(tempfile.mkdtemp(prefix="selc-"))
+    atexit.register(shutil.rmtree, work, ignore_errors=True)
+    return _module(f"selc_selector_{key[:12]}_{work.name[5:]}", _compiled(options, work))
+
+
+def _compiled(options: CompileOptions, work: Path) -> Path:
     from dataclasses import replace
 
     from selc.driver.compile import run
 
-    folder = cache.location() / cache.VERSION / "loaded" / key
-    outcome = run(replace(options, out=folder / "selector"))
+    outcome = run(replace(options, out=work / loaded.PACKAGE))
     if outcome.exit_code != 0:
         raise CompileError(outcome)
-    directory = Path(outcome.json["artifacts"]["dir"])
-    name = f"selc_selector_{key[:16]}"
-    for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
-        del sys.modules[loaded]
+    return work / loaded.PACKAGE
+
+
+def _module(name: str, directory: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(
         name, directory / "__init__.py", submodule_search_locations=[str(directory)]
     )
@@ -105,8 +151,9 @@ def _imported(key: str, options: CompileOptions) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
-    state = cache.state(key)
-    if state is not None:
-        _LOADED[key] = (state, module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module

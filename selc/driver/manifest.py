@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from selc.driver.arguments import arguments, sequence_of
+from selc.driver.cachekey import SOLVERS
 from selc.driver.describe import location, type_of
 from selc.ir.domain import Domain, Input
 from selc.ir.value import to_json
@@ -14,9 +15,6 @@ if TYPE_CHECKING:
     from selc.driver.pipeline import Decided, Plan
     from selc.ir.bitclass import BitClass
     from selc.ir.program import SequenceInput
-
-SOLVERS: Final = ("z3-solver", "networkx", "libcst")
-"""Packages whose version can change an answer."""
 
 
 def inputs_json(decided: Decided) -> list[dict[str, Any]]:

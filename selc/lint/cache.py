@@ -1,7 +1,7 @@
 """Results by content: one small file for each linted one, valid while all it read is the same.
 
-Entries are JSON, appear by renaming, and are dropped if they do not read back. A cache that
-cannot be written is no error.
+Entries are JSON with a digest over themselves and appear by renaming; one that is damaged counts
+as not there. A cache that cannot be written is no error.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +20,14 @@ from typing import Any, Final
 
 from selc import __version__
 
-VERSION: Final = "lint-v1"
+VERSION: Final = "lint-v2"
 ABSENT: Final = "absent"
+UNFINISHED: Final = ".new-"
+STALE: Final = 3600.0
+"""Seconds after which an unfinished file counts as left behind by a process that was killed."""
+
+MAX_BYTES: Final = 1 << 28
+"""More are dropped, oldest first."""
 
 
 @dataclass(slots=True)
@@ -59,7 +66,7 @@ class Cache:
         if self.folder is None:
             return None
         try:
-            entry = json.loads(self._file(path).read_bytes())
+            entry = _read(self._file(path))
             needed = entry["needs"]
             if all(digests.of(name) == digest for name, digest in needed.items()):
                 result = entry["result"]
@@ -75,12 +82,13 @@ class Cache:
         if self.folder is None:
             return
         entry = {"needs": {str(n): digests.of(str(n)) for n in needs}, "result": result}
+        whole = {**entry, "digest": _digest(entry)}
         target = self._file(path)
         with contextlib.suppress(OSError):
             target.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=target.parent)
+            handle, name = tempfile.mkstemp(dir=target.parent, prefix=UNFINISHED)
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(entry, file, separators=(",", ":"))
+                json.dump(whole, file, separators=(",", ":"))
             Path(name).replace(target)
 
     def _file(self, path: Path) -> Path:
@@ -100,18 +108,73 @@ def location() -> Path:
 
 def contents() -> tuple[int, int]:
     """How many results are kept, and their bytes."""
-    sizes = []
-    for path in (location() / VERSION).glob("*/*.json"):
-        with contextlib.suppress(OSError):
-            sizes.append(path.stat().st_size)
+    sizes = [size for _, size, _ in _kept()]
     return len(sizes), sum(sizes)
+
+
+def verify() -> tuple[int, list[Path]]:
+    """How many results are kept, and those that are damaged."""
+    bad = []
+    paths = [path for _, _, path in _kept()]
+    for path in paths:
+        try:
+            _read(path)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            bad.append(path)
+    return len(paths), bad
+
+
+def trim() -> None:
+    """Drop what was killed halfway and, beyond the limit, the results made first."""
+    now = time.time()
+    for path in (location() / VERSION).glob(f"*/{UNFINISHED}*"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < now - STALE:
+                path.unlink()
+    kept = sorted(_kept())
+    total = sum(size for _, size, _ in kept)
+    for _, size, path in kept if total > MAX_BYTES else ():
+        with contextlib.suppress(OSError):
+            path.unlink()
+        total -= size
+        if total <= MAX_BYTES // 2:
+            break
 
 
 def clear() -> int:
     """Remove all results; how many there were."""
     count, _ = contents()
-    shutil.rmtree(location() / VERSION, ignore_errors=True)
+    for folder in location().glob("lint-v*"):
+        shutil.rmtree(folder, ignore_errors=True)
     return count
+
+
+def _kept() -> list[tuple[float, int, Path]]:
+    """When each result was made, its bytes and its file."""
+    out = []
+    for path in (location() / VERSION).glob("*/*.json"):
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            out.append((found.st_mtime, found.st_size, path))
+    return out
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """An entry that is whole.
+
+    Raises:
+        ValueError: it is damaged; other errors if it is not even an entry.
+    """
+    entry = json.loads(path.read_bytes())
+    body = {name: value for name, value in entry.items() if name != "digest"}
+    if entry["digest"] != _digest(body):
+        raise ValueError(path)
+    return body
+
+
+def _digest(body: dict[str, Any]) -> str:
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def _code() -> str:

@@ -13,7 +13,7 @@ from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.source_text import decode
 from selc.diag.span import Span
 from selc.lint import baseline, changes, suppress
-from selc.lint.cache import Cache, Digests
+from selc.lint.cache import Cache, Digests, trim
 from selc.lint.config import EXCLUDED, Config, names_of
 from selc.lint.model import LEVELS, Finding
 from selc.lint.registry import all_rules, find_rule
@@ -67,6 +67,8 @@ def lint(config: Config, options: Options) -> Report:
     for path, result, looked in _lint_all(missing, root, config, options.jobs):
         cache.store(path, [Path(each) for each in looked], result, digests)
         found += from_json(result)
+    if missing and options.use_cache:
+        trim()
     found = _select(config, _unique(found))
     found = _suppressed(config, files, root, found, report)
     if options.diff is not None:

@@ -13,6 +13,7 @@ import pytest
 
 from selc.diag.outcome import Outcome
 from selc.driver import cache, cachekey
+from selc.lint import cache as lint_cache
 from selc.lint.config import Config
 from selc.lint.run import Options, lint
 from tests.driver.conftest import Compile
@@ -173,7 +174,45 @@ def test_the_commands_cover_the_linter(private_cache: Path, tmp_path: Path) -> N
     assert kept.json["lint"]["bytes"] > 0
     assert cache.clear().json["lint"] == 1
     assert cache.list_entries().json["lint"] == {"results": 0, "bytes": 0}
-    assert not (private_cache / "lint-v1").exists()
+    assert not list(private_cache.glob("lint-*"))
+
+
+def test_damaged_results_of_the_linter_are_named_and_made_anew(
+    private_cache: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "one.py"
+    source.write_text("def f(x):\n    return 64 if x.shape[0] > 128 else 32\n")
+    before = lint(Config(tmp_path), Options((source,))).findings
+    assert (cache.verify().exit_code, cache.verify().json["lint"]) == (0, 1)
+    (path,) = private_cache.glob("lint-*/*/*.json")
+    whole = path.read_text()
+    for damage in (whole.replace('"needs"', '"deeds"'), whole.replace("64", "65"), whole[:-9], ""):
+        if damage == whole:
+            continue
+        path.write_text(damage)
+        told = cache.verify()
+        assert (told.exit_code, told.json["damaged"]) == (1, [str(path)])
+        again = lint(Config(tmp_path), Options((source,)))
+        assert (again.cached, again.findings) == (0, before)
+        assert path.read_text() == whole
+    assert cache.verify().exit_code == 0
+
+
+def test_results_of_the_linter_are_bounded(
+    private_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lint_cache, "MAX_BYTES", 4000)
+    for number in range(30):
+        source = tmp_path / f"m{number}.py"
+        source.write_text(f"def f(x):\n    return {number}\n")
+        lint(Config(tmp_path), Options((source,)))
+        assert lint_cache.contents()[1] <= 4000
+    assert 1 < lint_cache.contents()[0] < 30
+    left = next(private_cache.glob("lint-*/*/*.json")).parent / f"{lint_cache.UNFINISHED}x"
+    left.write_bytes(b"{")
+    monkeypatch.setattr(lint_cache, "STALE", -1.0)
+    lint_cache.trim()
+    assert not left.exists()
 
 
 def test_old_entries_make_room(
