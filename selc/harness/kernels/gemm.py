@@ -68,7 +68,7 @@ class Gemm:
     )
 
     def prepare(self, call: Call, device: str) -> Inputs:
-        """Activations of the call's requests, and the layer's weights."""
+        """Activations of the call's requests, and the layer's weights, in memory of their own."""
         n, k = sizes(call)
         dtype = dtype_of(call)
         keys = row_keys(call)
@@ -83,7 +83,7 @@ class Gemm:
             out_rows=-(-len(keys) // PADDING) * PADDING,
         )
         salt = SALTS.get(str(call.find("linear", default="qkv")), 15)
-        w = weights(n, k, salt, k**-0.5, dtype, device)
+        w = weights(n, k, salt, k**-0.5, dtype, device).clone()
         return Inputs(x, w, len(keys), out_dtype_of(call))
 
     def launch(self, choice: Mapping[str, Any], inputs: Inputs) -> Tensor:

@@ -38,4 +38,13 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **options: Any) -> No
     try:
         kernel[grid](*args, **options)
     except (OutOfResources, PTXASError, CompilationError) as error:
-        raise Unsupported(str(error).strip().splitlines()[-1]) from error
+        raise Unsupported(_last_line(error)) from error
+    except RuntimeError as error:
+        if "PassManager" not in str(error):
+            raise
+        raise Unsupported(f"Triton cannot compile it: {_last_line(error)}") from error
+
+
+def _last_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[-1] if lines else type(error).__name__

@@ -90,7 +90,7 @@ class Moe:
     )
 
     def prepare(self, call: Call, device: str) -> Inputs:
-        """Activations and routing of the call's requests, and the layer's weights."""
+        """Activations, routing, and the layer's weights in memory of their own."""
         shape, dtype, keys = shape_of(call), dtype_of(call), row_keys(call)
         x = normal(
             keys,
@@ -107,8 +107,8 @@ class Moe:
         ids, share = routing(keys, shape)
         return Inputs(
             x,
-            up.view(experts, 2 * width, hidden),
-            down.view(experts, hidden, width),
+            up.clone().view(experts, 2 * width, hidden),
+            down.clone().view(experts, hidden, width),
             ids.to(device, torch.int32),
             share.to(device),
         )
