@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from selc.diag.diagnostic import Diagnostic, Refused
+from selc.diag.diagnostic import Refused
 from selc.harness.call import COUNT, LONGEST, LONGEST_ROWS, ROWS, TOTAL, Call, Request, inputs_of
 from selc.harness.selector import Selector
 from selc.harness.synth.description import Engine
@@ -88,12 +88,6 @@ class Asker:
                 return str(error)
             return f"`{guard}` does not hold ({getattr(error, 'location', '')})"
         return ""
-
-
-def nothing_legal(selector: Selector) -> Refused:
-    """The error for a selector without a legal tuple."""
-    message = f"the selector of `{selector.family}` has no legal tuple"
-    return Refused(Diagnostic("SEL955", message, help=f"look at `selc legal {selector.directory}`"))
 
 
 def _last(name: str) -> str:

@@ -16,7 +16,7 @@ from selc.diag.suggest import did_you_mean
 from selc.harness.selector import Selector
 from selc.harness.synth.arrivals import Job, Jobs, make_jobs, spread
 from selc.harness.synth.compress import Point, compress
-from selc.harness.synth.deployed import Asker, nothing_legal, within
+from selc.harness.synth.deployed import Asker, within
 from selc.harness.synth.description import Cost, Description, Engine, check_load, describe
 from selc.harness.synth.placed import CODE, wrong
 from selc.harness.synth.simulate import Step, simulate, throughput
@@ -60,12 +60,9 @@ def synth(directories: Sequence[Path], asked: Asked, out: Path) -> Outcome:
         _check(asked, what)
         selectors = [Selector.load(directory) for directory in directories]
         _check_inputs(what, selectors)
-        empty = [nothing_legal(s) for s in selectors if s.default is None]
-        if empty:
-            return Outcome(1, diagnostics=[d for e in empty for d in e.diagnostics])
         return _synth(selectors, what, asked, out)
     except Refused as refused:
-        return Outcome(2, diagnostics=list(refused.diagnostics))
+        return Outcome(refused.exit_code, diagnostics=list(refused.diagnostics))
 
 
 def _check(asked: Asked, what: Description) -> None:
