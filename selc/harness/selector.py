@@ -142,15 +142,18 @@ class Selector:
             raise _refused(self.family, inputs, error) from None
         return self.package.points(chosen)  # type: ignore[no-any-return]
 
-    def stock(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What the selection takes without any pin, knobs at the default tuple's settings.
+    def stock(
+        self, inputs: Mapping[str, Any], commitment: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """What the selection takes without any pin, knobs as in a tuple, else in the default one.
 
         Raises:
             Refused: the call is outside the domain or breaks a guard.
         """
         try:
-            if self.default and self.package.pins() != dict(self.default):
-                self.package.repin(self.default)
+            knobs = commitment or self.default
+            if knobs and self.package.pins() != dict(knobs):
+                self.package.repin(knobs)
             chosen = self.package.select_unpinned(**inputs)
         except (self.package.SelectionError, TypeError) as error:
             raise _refused(self.family, inputs, error) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,9 +12,10 @@ from selc.diag.diagnostic import Refused
 from selc.harness.bits.batch import Cell, Probe
 from selc.harness.bits.cells import cells
 from selc.harness.bits.compare import difference
+from selc.harness.bits.control import control_tuple
 from selc.harness.bits.launch import Failure, Launcher, Rows, Skip, relevant
 from selc.harness.bits.limits import Fits, Limits, call_of, settings_of, size_check
-from selc.harness.call import Call
+from selc.harness.call import Call, Request
 from selc.harness.device import Device
 from selc.harness.selector import Selector
 
@@ -45,6 +46,8 @@ class Battery:
     quick: bool = False
     budget: float | None = None
     _launcher: Launcher = field(init=False)
+    _cells: list[Cell] | None = None
+    _control: Mapping[str, Any] | None = None
     _references: dict[tuple[Probe, str], Reference] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -52,6 +55,11 @@ class Battery:
 
     def cells(self) -> list[Cell]:
         """All cells, also those that cannot be built."""
+        if self._cells is None:
+            self._cells = self._built()
+        return self._cells
+
+    def _built(self) -> list[Cell]:
         kind = self.device.kind
         limits = Limits.of(self.selector, kind)
         fits = size_check(self.selector, self.kernels, kind, self.extra, self.device.memory_bytes)
@@ -60,6 +68,22 @@ class Battery:
             c if c.obstacle else _sized(c, fits)
             for c in cells(limits, self.selector.thresholds, settings, fits, self.quick)
         ]
+
+    @property
+    def control(self) -> Mapping[str, Any]:
+        """The tuple whose knobs the unpinned selection is asked under."""
+        if self._control is None:
+
+            def asked(batch: Sequence[Request], cell: Cell) -> Mapping[str, Any]:
+                return call_of(self.selector, batch, {}, cell.given).inputs
+
+            pairs = [
+                (asked([c.probe.request()], c), asked(c.batch, c))
+                for c in self.cells()
+                if not c.obstacle
+            ]
+            self._control = control_tuple(self.selector, self.commitment, pairs)
+        return self._control
 
     def run(self) -> Iterator[Record]:
         """One record for each cell and arm, as soon as it is there."""
@@ -134,7 +158,7 @@ class Battery:
 
     def _choice(self, arm: str, call: Call) -> dict[str, Any]:
         if arm == "control":
-            return relevant(self.kernels, self.selector.stock(call.inputs))
+            return relevant(self.kernels, self.selector.stock(call.inputs, self.control))
         return relevant(self.kernels, self.selector.choice(self.commitment, call.inputs))
 
 

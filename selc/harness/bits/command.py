@@ -124,17 +124,20 @@ def _family(
         "quick": options.quick,
     }
     _write(stream, {"kind": "header", **head}, options)
-    total = 2 * len(battery.cells())
+    total = len(battery.cells())
     records = []
     for record in battery.run():
         records.append(record)
         _write(stream, {"family": selector.family, **record}, options)
         if options.progress is not None:
-            options.progress(selector.family, len(records) // 2, total // 2)
+            options.progress(selector.family, len(records) // 2, total)
     points, read = moving(selector, family.kernels)
     found = report.summary(records, points, read)
+    knobs = [k["name"] for k in selector.manifest["knobs"]]
+    head["control_knobs"] = {k: v for k, v in battery.control.items() if k in knobs}
     short = {k: v for k, v in found.items() if k not in ("differing", "failed")}
-    _write(stream, {"kind": "summary", "family": selector.family, **short}, options)
+    last = {"family": selector.family, "control_knobs": head["control_knobs"], **short}
+    _write(stream, {"kind": "summary", **last}, options)
     return {**head, **found}
 
 

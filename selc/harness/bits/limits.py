@@ -13,6 +13,8 @@ FLOPS: Final = {"cpu": 2 * 10**9, "cuda": 2 * 10**13}
 BYTES: Final = {"cpu": 1 << 27, "cuda": 1 << 31}
 ROWS_MOST: Final = {"cpu": 1 << 13, "cuda": 1 << 17}
 KEYS_MOST: Final = {"cpu": 1 << 16, "cuda": 1 << 22}
+SMALL: Final = {"cpu": (64, 4096), "cuda": (8192, 1 << 17)}
+"""Rows and tokens up to which kernels are not asked for an estimate: it may take a while."""
 LONG: Final = {"cpu": 301, "cuda": 3001}
 """Context of the long probe, and of long companions."""
 WATCHED: Final = {"cpu": 33, "cuda": 129}
@@ -99,6 +101,8 @@ def size_check(
         rows, keys = sum(r.rows for r in batch), sum(r.context for r in batch)
         if rows > ROWS_MOST[device] or keys > KEYS_MOST[device]:
             return f"{rows} rows over {keys} tokens are more than a battery computes here"
+        if rows <= SMALL[device][0] and keys <= SMALL[device][1]:
+            return ""
         call = call_of(selector, batch, extra, {})
         try:
             moved, flops = kernels.bytes_and_flops(call)

@@ -106,6 +106,11 @@ def text(answer: Mapping[str, Any]) -> list[str]:
         out += table(["cells", "why"], [[str(n), why] for why, n in counts[:MOST]], WIDTH)
         if len(counts) > MOST:
             out.append(f"  ... {len(counts) - MOST} more reasons")
+    knobs = answer["control_knobs"]
+    odd = {k: v for k, v in knobs.items() if k in answer["tuple"] and answer["tuple"][k] != v}
+    if odd:
+        said = ", ".join(f"{k}={v!r}" for k, v in odd.items())
+        out += ["", f"the unpinned selection refuses calls under the tuple's knobs; it had {said}"]
     loud = answer["verdict"] if answer["verdict"] == "equal" else answer["verdict"].upper()
     return [*out, "", f"{loud}: {answer['why']}"]
 
