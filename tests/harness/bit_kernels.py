@@ -35,12 +35,22 @@ selection:
   function: plan
   scope: launch
   family: toy
-  returns: {stride: ROLE, warps: neutral}
+  returns: {stride: bits, warps: neutral}
 inputs:
   num_tokens: {kind: runtime, type: int, range: [1, 512]}
   batch_size: {kind: runtime, type: int, range: [1, 64]}
   max_seqlen_k: {kind: runtime, type: int, range: [1, 512]}
   capturing: {kind: runtime, type: bool}
+"""
+KNOB = {
+    "def plan(num_tokens, batch_size, max_seqlen_k, capturing)": (
+        "def plan(num_tokens, batch_size, max_seqlen_k, capturing, room)"
+    ),
+    "    return": "    assert stride <= 16 * room\n    return",
+}
+KNOB_FACTS = """\
+  room: {kind: knob, values: [1, 4]}
+knobs: {room: 1}
 """
 
 

@@ -19,12 +19,12 @@ from selc.harness.bits.cells import KINDS  # noqa: E402
 from selc.harness.bits.compare import as_bits, degenerate, difference  # noqa: E402
 from selc.harness.device import Device  # noqa: E402
 from selc.harness.selector import Selector  # noqa: E402
-from tests.harness.bit_kernels import FACTS, FAULTS, SELECTION, Toy  # noqa: E402
+from tests.harness.bit_kernels import FACTS, FAULTS, KNOB, KNOB_FACTS, SELECTION, Toy  # noqa: E402
 
 
-def compiled(folder: Path, selection: str = SELECTION, role: str = "bits") -> Path:
+def compiled(folder: Path, selection: str = SELECTION, facts: str = FACTS) -> Path:
     (folder / "toy.py").write_text(selection)
-    (folder / "toy.yaml").write_text(FACTS.replace("ROLE", role))
+    (folder / "toy.yaml").write_text(facts)
     outcome = compile_run(
         CompileOptions(
             target=str(folder / "toy.py"),
@@ -143,6 +143,23 @@ def test_without_a_moving_point_there_is_no_control(tmp_path: Path) -> None:
     answer = battery(fixed, Toy(), quick=True)
     assert (answer["verdict"], answer["control_applies"]) == ("equal", False)
     assert "no control" in answer["why"]
+
+
+def test_knobs_that_refuse_the_unpinned_selection_leave_a_control(tmp_path: Path) -> None:
+    """Under the tuple's own knob, stock launches are refused: other knobs show the power."""
+    selection = SELECTION
+    for before, after in KNOB.items():
+        selection = selection.replace(before, after)
+    directory = compiled(tmp_path, selection, FACTS + KNOB_FACTS)
+    selector = Selector.load(directory)
+    assert (selector.default or {})["room"] == 1
+    outcome = command.run(options(directory, quick=True))
+    (answer,) = outcome.json["families"]
+    assert "it had room=4" in outcome.text
+    assert answer["control_knobs"] == {"room": 4}
+    assert answer["verdict"] == "equal", answer["why"]
+    assert answer["total"]["control"]["differs"] > 10
+    assert answer["total"]["control"]["skipped"] == 0
 
 
 def test_what_cannot_run_is_no_pass(directory: Path) -> None:
