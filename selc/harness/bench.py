@@ -206,12 +206,27 @@ def _plan(family: Family, options: Options) -> Plan:
     selector = family.selector
     assert selector.default is not None
     picked = pick(selector, selector.default, options.tuples, options.limit)
-    jobs = []
+    jobs: list[tuple[Job, ...]] = []
+    refused: dict[str, str] = {}
     for candidate in picked.candidates:
-        chosen = [(call, candidate.choice(selector, call.inputs)) for call, _ in family.calls]
+        try:
+            chosen = [(call, candidate.choice(selector, call.inputs)) for call, _ in family.calls]
+        except Refused as refusal:
+            if candidate.commitment is not None:
+                raise
+            refused[candidate.name] = refusal.diagnostics[0].message
+            chosen = []
         jobs.append(tuple(job_of(family.kernels, call, choice) for call, choice in chosen))
     work = tuple(_work(family, call) for call, _ in family.calls)
-    return Plan(selector.family, family.calls, work, picked.candidates, picked.legal, tuple(jobs))
+    return Plan(
+        selector.family,
+        family.calls,
+        work,
+        picked.candidates,
+        picked.legal,
+        tuple(jobs),
+        refused,
+    )
 
 
 def _work(family: Family, call: Any) -> tuple[int, int]:

@@ -89,10 +89,10 @@ def as_text(run: Run) -> str:
     lines = [", ".join(head)]
     if run.ceilings:
         copy, product = run.ceilings["copy"], run.ceilings["matmul"]
-        lines.append(
-            f"measured in this run: copy {copy / 1e9:.4g} GB/s, "
-            f"matrix product {product / 1e12:.3g} TFLOP/s"
+        reached = (
+            f"{product / 1e12:.3g} TFLOP/s" if product > 1e12 else f"{product / 1e9:.3g} GFLOP/s"
         )
+        lines.append(f"measured in this run: copy {copy / 1e9:.4g} GB/s, matrix product {reached}")
     for summary in run.summaries:
         lines += ["", *_table(summary, run.ceilings)]
     if run.unfinished:
@@ -110,7 +110,7 @@ def warnings(run: Run) -> list[Diagnostic]:
         total = len(summary.lines)
         for reason, count in failed.most_common(MOST_WARNINGS):
             first = next(x.candidate.name for x in summary.lines if x.failure == reason)
-            words = f"{count} of {total} tuples of `{summary.plan.family}` failed, as {first}"
+            words = f"{count} of {total} candidates of `{summary.plan.family}` failed, as {first}"
             out.append(Diagnostic(FAILED, f"{words}: {reason}", severity=severity))
     return out
 

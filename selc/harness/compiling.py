@@ -1,7 +1,7 @@
-"""Compiling kernels ahead, in as many processes as there are cores.
+"""Compiling kernels ahead, in about as many processes as there are cores.
 
-Only what a compiler keeps on disk (Triton's cache) is used later; the processes are gone before
-anything is timed.
+What they leave is in the compiler's cache on disk (Triton's). They launch nothing while anything is
+timed, and hold no tensors then.
 """
 
 from __future__ import annotations
@@ -24,63 +24,77 @@ MOST_CALLS: Final = 4
 """Calls that a choice is compiled for: a compiler may specialise on sizes."""
 WORTH: Final = 8
 """Fewer choices than this are compiled when they are first launched."""
+TICK: Final = 0.25
 
 
-def compile_ahead(
-    start: Start, timeout: float, jobs: Sequence[Job], done: Callable[[int, int], None]
-) -> None:
-    """Launch some jobs once in processes of their own, whatever comes of it."""
-    shares = _shares(jobs, max(1, min(MOST_WORKERS, (os.cpu_count() or 1) - 2)))
-    if not shares:
-        return
-    total, finished = sum(len(s) for s in shares), 0
-    stop = threading.Event()
-    workers = [Worker(start, timeout) for _ in shares]
-    ticks: list[int] = []
+class Compilers:
+    """Worker processes that launch jobs once; they stay for the next time."""
 
-    def run(worker: Worker, share: Sequence[Job]) -> None:
-        try:
-            for job in share:
-                if stop.is_set():
-                    return
-                if not worker.ask("prepare", job).failure:
-                    worker.ask("warm", 0)
-                ticks.append(1)
-        except Refused:
-            pass
-        finally:
+    def __init__(self, start: Start, timeout: float) -> None:
+        count = max(1, min(MOST_WORKERS, (os.cpu_count() or 1) - 2))
+        self._workers = [Worker(start, timeout) for _ in range(count)]
+        self._stop = threading.Event()
+        self._compiled: set[tuple[str, str]] = set()
+
+    def run(self, jobs: Sequence[Job], done: Callable[[int, int], None]) -> None:
+        """Compile the choices that are new, whatever comes of it."""
+        shares = self._shares(jobs)
+        total = sum(len(s) for s in shares)
+        if not total:
+            return
+        finished: list[int] = []
+        for worker in self._workers[: len(shares)]:
+            worker.spawn()
+
+        def compile_share(worker: Worker, share: Sequence[Job]) -> None:
+            try:
+                for job in share:
+                    if self._stop.is_set():
+                        return
+                    worker.ask("warm", job)
+                    finished.append(1)
+                worker.ask("release")
+            except Refused:
+                pass  # the worker that times says it again
+
+        with ThreadPoolExecutor(len(shares)) as pool:
+            waiting = [
+                pool.submit(compile_share, w, s)
+                for w, s in zip(self._workers, shares, strict=False)
+            ]
+            try:
+                while not all(f.done() for f in waiting):
+                    done(len(finished), total)
+                    self._stop.wait(TICK)
+            except BaseException:
+                self._stop.set()
+                for worker in self._workers:
+                    worker.kill()
+                raise
+        for each in waiting:
+            each.result()
+
+    def close(self) -> None:
+        """End the processes."""
+        for worker in self._workers:
             worker.close()
 
-    with ThreadPoolExecutor(len(shares)) as pool:
-        waiting = [pool.submit(run, w, s) for w, s in zip(workers, shares, strict=True)]
-        try:
-            while not all(f.done() for f in waiting):
-                stop.wait(0.5)
-                if len(ticks) != finished:
-                    finished = len(ticks)
-                    done(finished, total)
-        except BaseException:
-            stop.set()
-            for worker in workers:
-                worker.kill()
-            raise
-    for each in waiting:
-        each.result()
-
-
-def _shares(jobs: Sequence[Job], count: int) -> list[list[Job]]:
-    """What each process compiles: whole choices, on a few calls from the smallest up."""
-    calls: dict[tuple[str, str], list[Job]] = {}
-    for job in jobs:
-        calls.setdefault((job.family, choice_key(job.choice)), []).append(job)
-    if len(calls) < WORTH:
-        return []
-    shares: list[list[Job]] = [[] for _ in range(min(count, len(calls)))]
-    for place, mine in enumerate(calls.values()):
-        mine.sort(key=lambda job: sum(r.context for r in job.call.requests))
-        mine = mine[: max(1, 3 * len(mine) // 4)]
-        step = max(1, len(mine) // MOST_CALLS)
-        shares[place % len(shares)] += mine[::step][:MOST_CALLS]
-    for share in shares:
-        share.sort(key=lambda job: job.call.key)
-    return shares
+    def _shares(self, jobs: Sequence[Job]) -> list[list[Job]]:
+        """What each process compiles: whole choices, on a few calls from the smallest up."""
+        calls: dict[tuple[str, str], list[Job]] = {}
+        for job in jobs:
+            choice = (job.family, choice_key(job.choice))
+            if choice not in self._compiled:
+                calls.setdefault(choice, []).append(job)
+        if len(calls) < WORTH:
+            return []
+        self._compiled.update(calls)
+        shares: list[list[Job]] = [[] for _ in self._workers[: len(calls)]]
+        for place, mine in enumerate(calls.values()):
+            mine.sort(key=lambda job: sum(r.context for r in job.call.requests))
+            mine = mine[: max(1, 3 * len(mine) // 4)]
+            step = max(1, len(mine) // MOST_CALLS)
+            shares[place % len(shares)] += mine[::step][:MOST_CALLS]
+        for share in shares:
+            share.sort(key=lambda job: job.call.key)
+        return shares

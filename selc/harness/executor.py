@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from selc.harness.call import Call
-from selc.harness.compiling import compile_ahead
+from selc.harness.compiling import Compilers
 from selc.harness.device import Device
 from selc.harness.process import OutOfTime, Start, Worker
 from selc.harness.protocol import load_kernels
@@ -112,7 +112,10 @@ class LocalExecutor:
             yield from self._block(block, rounds)
 
     def compile_ahead(self, jobs: Sequence[Job], done: Callable[[int, int], None]) -> None:
-        """Compile the jobs' kernels in several processes at once, into Triton's shared cache."""
+        """Compile the jobs' kernels in several processes at once, into the compiler's cache.
+
+        Worth it on a GPU only; a few choices are left to the process that times them.
+        """
         self._station.compile_ahead(jobs, done)
 
     def close(self) -> None:
@@ -234,6 +237,7 @@ class _Isolated:
         self._start = Start.of(kernels, device)
         self._timeout = timeout
         self._worker = Worker(self._start, timeout)
+        self._compilers: Compilers | None = None
 
     @property
     def generation(self) -> int:
@@ -243,10 +247,14 @@ class _Isolated:
         return self._worker.ask(method, *arguments, until=until)
 
     def compile_ahead(self, jobs: Sequence[Job], done: Callable[[int, int], None]) -> None:
-        compile_ahead(self._start, self._timeout, jobs, done)
+        if self._compilers is None:
+            self._compilers = Compilers(self._start, self._timeout)
+        self._compilers.run(jobs, done)
 
     def close(self) -> None:
         self._worker.close()
+        if self._compilers is not None:
+            self._compilers.close()
 
 
 def blocks(jobs: Sequence[Job]) -> list[list[Job]]:

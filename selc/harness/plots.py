@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from selc.diag.table import short
 from selc.harness.summary import Line, Summary
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ NAMED: Final = 3
 
 
 def draw(run: Run, folder: Path) -> list[str]:
-    """Draw three plots for each family; the files' names."""
+    """Draw up to three plots for each family; the files' names."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -69,7 +70,7 @@ def _time(axes: Any, summary: Summary, ceilings: Mapping[str, float]) -> bool:
         style: dict[str, Any] = {"color": "0.8", "linewidth": 0.6, "zorder": 1}
         if colour:
             style = {"color": colour, "marker": "o", "markersize": 3, "zorder": 2}
-            style["label"] = line.candidate.name
+            style["label"] = _label(line)
         axes.plot(list(points), [t * 1e6 for t in points.values()], **style)
     axes.set(xscale="log", yscale="log", xlabel="rows of the launch", ylabel="time [us]")
     _legend(axes)
@@ -91,7 +92,7 @@ def _stock(axes: Any, summary: Summary, ceilings: Mapping[str, float]) -> bool:
             color=colour,
             marker="o",
             markersize=3,
-            label=line.candidate.name,
+            label=_label(line),
         )
     axes.axhline(1.0, color="0.5", linewidth=0.8)
     axes.set(xscale="log", xlabel="rows of the launch", ylabel="time / time of the stock selection")
@@ -101,28 +102,40 @@ def _stock(axes: Any, summary: Summary, ceilings: Mapping[str, float]) -> bool:
 
 def _roofline(axes: Any, summary: Summary, ceilings: Mapping[str, float]) -> bool:
     work = summary.plan.work
+    large = ceilings.get("matmul", 0.0) > 1e12
+    unit, scale = ("TFLOP/s", 1e12) if large else ("GFLOP/s", 1e9)
     found = [1.0]
     for line, colour in _coloured(summary):
         if not colour:
             continue
         cells = [c for c in line.cells if work[c.call][0] and work[c.call][1]]
         x = [work[c.call][1] / work[c.call][0] for c in cells]
-        y = [work[c.call][1] / c.spread.median / 1e12 for c in cells]
+        y = [work[c.call][1] / c.spread.median / scale for c in cells]
         found += x
-        axes.scatter(x, y, s=14, color=colour, label=line.candidate.name, zorder=2)
+        axes.scatter(x, y, s=14, color=colour, label=_label(line), zorder=2)
     if len(found) == 1:
         return False
     if ceilings:
         low, high = min(found) / 2, max(found) * 2
         knee = ceilings["matmul"] / ceilings["copy"]
         xs = sorted({low, min(max(knee, low), high), high})
-        ys = [min(ceilings["matmul"], x * ceilings["copy"]) / 1e12 for x in xs]
+        ys = [min(ceilings["matmul"], x * ceilings["copy"]) / scale for x in xs]
         axes.plot(xs, ys, color="0.3", linewidth=1, label="measured copy and product", zorder=1)
-    axes.set(xscale="log", yscale="log", xlabel="operations / byte", ylabel="TFLOP/s")
+    axes.set(xscale="log", yscale="log", xlabel="operations / byte", ylabel=unit)
     _legend(axes)
     return True
 
 
+def _label(line: Line) -> str:
+    """A tuple's name; of a numbered one its values too."""
+    name, values = line.candidate.name, line.candidate.commitment
+    if not values or not name.startswith("#"):
+        return name
+    text = ", ".join(f"{n.rsplit('.', 1)[-1]}={v}" for n, v in values.items())
+    return f"{name} {short(text, 50)}"
+
+
 def _legend(axes: Any) -> None:
     axes.grid(True, which="major", linewidth=0.3)
-    axes.legend(fontsize=8)
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles[::-1], labels[::-1], fontsize=8)

@@ -64,6 +64,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
         self._log: Any = None
+        self._greeted = False
         self.generation = 0
         """Moves when a process ends: what it knew is gone."""
 
@@ -74,8 +75,8 @@ class Worker:
             Refused: no process can be started.
             OutOfTime: the moment `until` came before the step's own limit.
         """
-        if self._process is None:
-            self._open()
+        self.spawn()
+        self._greet()
         assert self._pipe is not None
         ends = time.monotonic() + self._timeout
         try:
@@ -112,7 +113,10 @@ class Worker:
             self._log.close()
             self._log = None
 
-    def _open(self) -> None:
+    def spawn(self) -> None:
+        """Start a process if there is none. It dies with the thread that starts it."""
+        if self._process is not None:
+            return
         ours, theirs = Pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         paths = [str(Path(p or ".").resolve()) for p in sys.path]
@@ -128,11 +132,18 @@ class Worker:
         )
         theirs.close()
         self._pipe = ours
+        self._greeted = False
+
+    def _greet(self) -> None:
+        """Tell a new process what it needs, and wait until it is ready."""
+        if self._greeted:
+            return
+        assert self._pipe is not None
         try:
-            ours.send(self._start)
-            told: Sequence[Diagnostic] | str = (
-                ours.recv() if ours.poll(START_SECONDS) else "it does not answer"
-            )
+            self._pipe.send(self._start)
+            told: Sequence[Diagnostic] | str = "it does not answer"
+            if self._pipe.poll(START_SECONDS):
+                told = self._pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             told = self._epitaph()
         if told:
@@ -140,6 +151,7 @@ class Worker:
             if isinstance(told, str):
                 told = (Diagnostic(NO_WORKER, f"no worker process can be started: {told}"),)
             raise Refused(*told)
+        self._greeted = True
 
     def _epitaph(self) -> str:
         """How the process ended, with the last line that it printed."""

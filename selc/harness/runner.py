@@ -85,10 +85,15 @@ class Runner:
             found.reference = kernels.reference(found.sets[0])
             self._device.synchronize()
 
-    def prepare(self, job: Any) -> None:
-        """Prepare the call of a single job, to compile it."""
-        self._jobs = [job]
-        self._ready(job.call, self._kernels[job.family])
+    def warm(self, job: Any) -> None:
+        """Have a job's kernels compiled. What cannot stand in a graph is not launched ahead."""
+        kernels = self._kernels[job.family]
+        if not getattr(kernels, "graph", True):
+            return
+        found = self._ready(job.call, kernels)
+        own = getattr(kernels, "warm", None)
+        (own or kernels.launch)(job.choice, found.sets[0])
+        self._device.synchronize()
 
     def check(self, index: int) -> str:
         """Warm up, compare with the reference, and say how the job will be timed."""
@@ -114,12 +119,11 @@ class Runner:
             found.timers[key] = self._timer(job, kernels, found)
         return found.timers[key].run()
 
-    def warm(self, index: int) -> None:
-        """Have a job's kernels compiled."""
-        job, kernels, found = self._job(index)
-        own = getattr(kernels, "warm", None)
-        (own or kernels.launch)(job.choice, found.sets[0])
-        self._device.synchronize()
+    def release(self) -> None:
+        """Hold no tensors any more."""
+        self._prepared.clear()
+        self._jobs = ()
+        _give_back()
 
     def _job(self, index: int) -> tuple[Any, Any, _Prepared]:
         job = self._jobs[index]

@@ -133,7 +133,6 @@ def calls_of(
         data = json.loads(body)
         call = call_of(selector, data["inputs"], {**data["extra"], **(settings or {})})
         try:
-            selector.stock(call.inputs)
             if selector.default is not None:
                 selector.choice(selector.default, call.inputs)
         except Refused as refused:

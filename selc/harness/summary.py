@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from selc.harness.call import Call
 from selc.harness.candidates import Candidate
@@ -33,13 +33,15 @@ class Plan:
     candidates: tuple[Candidate, ...]
     legal: int
     jobs: tuple[tuple[Job, ...], ...]
-    """By candidate and call."""
+    """By candidate and call; none for a candidate that is refused."""
+    refused: Mapping[str, str]
+    """Why the stock selection makes no choice for some call."""
 
     def distinct(self) -> list[Job]:
         """Every launch once, those of the most frequent calls first."""
         found: dict[str, Job] = {}
         for column in range(len(self.calls)):
-            for row in self.jobs:
+            for row in filter(None, self.jobs):
                 found.setdefault(row[column].key, row[column])
         return list(found.values())
 
@@ -99,11 +101,7 @@ class Summary:
 def summarize(plan: Plan, times: Mapping[str, Times]) -> Summary:
     """The tuples of a family by what they cost on the calls that all of them were measured on."""
     rows = [[times.get(job.key) for job in row] for row in plan.jobs]
-    measured = [
-        c
-        for c in range(len(plan.calls))
-        if all(row[c] is not None and (row[c].seconds or row[c].failure) for row in rows)  # type: ignore[union-attr]
-    ]
+    measured = [c for c in range(len(plan.calls)) if all(_known(row[c]) for row in rows if row)]
     lines = [
         _line(plan, candidate, row, measured)
         for candidate, row in zip(plan.candidates, rows, strict=True)
@@ -112,9 +110,15 @@ def summarize(plan: Plan, times: Mapping[str, Times]) -> Summary:
     return Summary(plan, tuple(measured), tuple(lines))
 
 
+def _known(times: Times | None) -> bool:
+    return times is not None and bool(times.seconds or times.failure)
+
+
 def _line(
     plan: Plan, candidate: Candidate, row: Sequence[Times | None], measured: Sequence[int]
 ) -> Line:
+    if candidate.name in plan.refused:
+        return Line(candidate, None, failure=plan.refused[candidate.name])
     cells: list[Cell] = []
     for column in measured:
         times = row[column]
@@ -137,8 +141,3 @@ def ratio(line: Line, base: Line | None) -> float | None:
     if base is None or not base.total or line.total is None:
         return None
     return line.total / base.total
-
-
-def described(candidate: Candidate) -> dict[str, Any] | None:
-    """A tuple's values; None for the stock selection."""
-    return None if candidate.commitment is None else dict(candidate.commitment)

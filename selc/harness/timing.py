@@ -14,7 +14,7 @@ import gc
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from selc.harness.device import Device
@@ -43,7 +43,7 @@ class Clock:
     device: Device
     _flush: Any = None
     _pool: Any = None
-    _failed: set[str] = field(default_factory=set)
+    _stream: Any = None
 
     def timer(self, launches: Callable[[int], Sequence[Callable[[], Any]]], graph: bool) -> Timer:
         """A timer of one launch.
@@ -79,20 +79,25 @@ class Clock:
         """A graph of some launches, or None where they cannot be captured."""
         import torch
 
-        torch.cuda.synchronize()
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
+            self._stream = torch.cuda.Stream()
         graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
         try:
-            with torch.cuda.graph(graph, pool=self._pool):
-                for launch in launches:
-                    launch()
-        except Exception as error:
-            if isinstance(error, torch.cuda.OutOfMemoryError):
-                raise
+            with torch.cuda.stream(self._stream):
+                graph.capture_begin(pool=self._pool)
+                try:
+                    for launch in launches:
+                        launch()
+                finally:
+                    graph.capture_end()
+            graph.replay()
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except Exception:  # noqa: BLE001  what cannot be captured raises anything
             torch.cuda.synchronize()
             return None
-        graph.replay()
         torch.cuda.synchronize()
         return graph.replay  # type: ignore[no-any-return]
 

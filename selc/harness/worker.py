@@ -19,7 +19,7 @@ from selc.harness.process import Start
 from selc.harness.protocol import load_kernels, no_kernels
 from selc.harness.runner import Answer, Runner, attempt
 
-STEPS: Final = ("describe", "state", "ceilings", "open", "prepare", "check", "time", "warm")
+STEPS: Final = ("describe", "state", "ceilings", "open", "check", "time", "warm", "release")
 DEATH_SIGNAL: Final = 1
 """prctl's PR_SET_PDEATHSIG."""
 

@@ -48,11 +48,46 @@ class Sum:
             out[-1:] = torch.where(tail.isnan(), tail, out[-1:])
         return out
 
+    def warm(self, choice: Mapping[str, Any], inputs: dict[str, Any]) -> None:
+        """Leaves a line for every call that a choice is compiled for."""
+        if choice["tile"] == 999:
+            os._exit(1)
+        with Path(inputs["call"].get("warmed")).open("a") as out:
+            out.write(f"{choice['tile']} {inputs['call'].inputs['m']}\n")
+
     def reference(self, inputs: dict[str, Any]) -> torch.Tensor:
         return inputs["x"].double().sum(dim=1, keepdim=True)
 
     def bytes_and_flops(self, call: Call) -> tuple[int, int]:
         return call.rows * 36, call.rows * 8
+
+
+class Product:
+    """A matrix product on a GPU."""
+
+    parameters = ("mode",)
+
+    def prepare(self, call: Call, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+        source = torch.Generator().manual_seed(call.requests[0].seed)
+        left = torch.randn(call.rows, 512, generator=source)
+        right = torch.randn(512, 512, generator=source)
+        return left.to(device), right.to(device)
+
+    def launch(self, choice: Mapping[str, Any], inputs: Any) -> torch.Tensor:
+        left, right = inputs
+        if choice["mode"] == "fault":
+            return left[torch.full((len(left),), 1 << 30, device=left.device)] @ right
+        if choice["mode"] == "unwritten":
+            out = torch.empty(len(left), 512, device=left.device)
+            torch.mm(left[:-1], right, out=out[:-1])
+            return out
+        return left @ right * (2 if choice["mode"] == "wrong" else 1)
+
+    def reference(self, inputs: Any) -> torch.Tensor:
+        return inputs[0].double() @ inputs[1].double()
+
+    def bytes_and_flops(self, call: Call) -> tuple[int, int]:
+        return 4 * 512 * (2 * call.rows + 512), 2 * call.rows * 512 * 512
 
 
 class Incomplete:
@@ -122,4 +157,5 @@ MODES = {
 }
 
 SUM = Sum()
+PRODUCT = Product()
 INCOMPLETE = Incomplete()

@@ -106,7 +106,7 @@ def test_failures_are_listed_and_the_rest_is_measured(sums, profile) -> None:
         "not supported: needs a tile below 64",
         "ValueError: first line",
     }
-    assert "warning[SEL956]: 2 of 7 tuples of `sum` failed, as stock: the worker" in result.stderr
+    assert "warning[SEL956]: 2 of 7 candidates of `sum` failed, as stock: the worker" in result.stderr
     assert result.stderr.count("warning[SEL956]") == 5
 
 
@@ -114,7 +114,7 @@ def test_nothing_works(sums, profile) -> None:
     tiles = [f"--set=tile_{t}=error" for t in (1, 2, 4, 8, 16, 32)]
     result = bench(sums, profile({1: 9}), *tiles)
     assert result.exit_code == 1
-    assert "error[SEL956]: 7 of 7 tuples of `sum` failed" in result.stderr
+    assert "error[SEL956]: 7 of 7 candidates of `sum` failed" in result.stderr
 
 
 def test_a_run_goes_on_from_its_journal(sums, profile, tmp_path: Path) -> None:

@@ -125,3 +125,21 @@ def test_kernels_that_only_the_worker_fails_to_load() -> None:
     executor = LocalExecutor({"sum": "tests.harness.fake_kernels:NOPE"}, "cpu")
     with pytest.raises(Refused, match="has no `NOPE`"):
         list(executor.measure([job("")], 1))
+
+
+def test_choices_are_compiled_ahead_once(tmp_path) -> None:
+    path = tmp_path / "warmed"
+    calls = [Call("sum", {"m": m}, {}, (Request(0, m, m),), {"warmed": str(path)}) for m in (1, 2)]
+    jobs = [job_of(SUM, call, {"tile": t}) for t in (*range(8), 999) for call in calls]
+    executor = LocalExecutor({"sum": NAME}, "cpu", timeout=20.0)
+    ticks: list[tuple[int, int]] = []
+    try:
+        executor.compile_ahead(jobs[:14], lambda n, of: ticks.append((n, of)))
+        assert not path.exists()  # not worth it
+        executor.compile_ahead(jobs, lambda n, of: ticks.append((n, of)))
+        assert sorted(path.read_text().split("\n"))[1:] == [f"{t} 1" for t in range(8)]
+        executor.compile_ahead(jobs, lambda n, of: ticks.append((n, of)))
+        assert len(path.read_text().split()) == 16
+    finally:
+        executor.close()
+    assert {of for _, of in ticks} == {9}
