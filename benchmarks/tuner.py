@@ -1,0 +1,421 @@
+#!/usr/bin/env python3
+"""How near `selc tune` comes to the best of a grid, against exhaustive measurements.
+
+    benchmarks/tuner.py grid  --selectors .h200 --out DIR [--budget 540]     needs the device
+    benchmarks/tuner.py judge [DATA]                                         needs none
+
+`grid` times every launch of every legal tuple, twice, in processes of their own: run 1 is what the
+search sees, run 2 is what its result is judged by. `h200_prepare.sh` makes the selectors and the
+workloads. `judge` replays searches on run 1 of the grids in benchmarks/data/tuner and prints the
+tables of benchmarks/tuner.md; `h200` is `grid` with the settings of that page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import random
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)]
+
+from selc.harness.call import Call  # noqa: E402
+from selc.harness.executor import Job, LocalExecutor  # noqa: E402
+from selc.harness.protocol import digest_of, load_kernels  # noqa: E402
+from selc.harness.selector import Selector  # noqa: E402
+from selc.harness.setup import calls_of  # noqa: E402
+from selc.harness.tune.calls import Stand, representatives  # noqa: E402
+from selc.harness.tune.ledger import Ledger, center  # noqa: E402
+from selc.harness.tune.problem import Candidate, Pair, Problem, distinct, launches  # noqa: E402
+from selc.harness.tune.search import Search, Settings  # noqa: E402
+from selc.harness.tune.tuplefile import jsonable  # noqa: E402
+from selc.harness.workload import read  # noqa: E402
+
+DATA = ROOT / "benchmarks" / "data" / "tuner"
+FAMILIES = {"attention": "attention", "moe": "moe", "gemm_qkv": "gemm"}
+WORKLOADS = ("w-a", "w-b", "w-b-c")
+RUNS = 2
+NANO = 1e9
+
+
+# ---- grid: needs the device
+
+
+@dataclass
+class Grid:
+    """A family on a workload, and what was measured of it."""
+
+    name: str
+    problem: Problem
+    stands: list[Stand]
+    distinct_calls: int
+    selector: Selector
+    kernels: str
+    every: list[Candidate]
+    times: list[dict[Pair, Any]]
+
+    def pairs(self) -> list[Pair]:
+        """Every launch, the heaviest calls first."""
+        found = launches(self.every) | set(enumerate(self.problem.stock()))
+        return sorted(found)
+
+
+def open_grid(folder: Path, kernels: str, workload: str, most: int) -> Grid:
+    selector = Selector.load(folder)
+    loaded = load_kernels(kernels)
+    counted = calls_of(selector, read([folder.parent / f"{workload}.jsonl"]))
+    stands = [Stand(call, (count,)) for call, count in counted]
+
+    def least(call: Call) -> float:
+        moved, operations = loaded.bytes_and_flops(call)
+        return float(max(moved / 3e12, operations / 5e14, 1e-9))
+
+    few = representatives(stands, [least(s.call) for s in stands], most)
+    few.sort(key=lambda s: -s.weights[0] * least(s.call))
+    problem = Problem(selector.family, selector, loaded, tuple(s.call for s in few))
+    every = problem.every()
+    assert every is not None, f"{folder} has too many tuples"
+    name = f"{selector.family}-{workload}"
+    return Grid(
+        name, problem, few, len(stands), selector, kernels, every, [{} for _ in range(RUNS)]
+    )
+
+
+def measure(grids: Sequence[Grid], run: int, args: argparse.Namespace, until: float) -> None:
+    """One run over all grids, in a process of its own."""
+    names = {g.selector.family: g.kernels for g in grids}
+    executor = LocalExecutor(names, args.device, timeout=60.0, seed=run)
+    try:
+        if run == 0:
+            compile_all(executor, grids, until)
+        for number, grid in enumerate(grids):
+            now = time.monotonic()
+            share = now + (until - now) / (len(grids) - number)
+            executor.deadline = share if number + 1 < len(grids) else until
+            jobs = {grid.problem.job(p).key: p for p in grid.pairs()}
+            for sample in executor.measure(
+                [grid.problem.job(p) for p in grid.pairs()], args.rounds
+            ):
+                pair = jobs[sample.job.key]
+                times = [round(s * NANO) for s in sample.seconds]
+                grid.times[run][pair] = sample.failure or times
+            tell(grid, run, len(jobs), time.monotonic() - now)
+            save(grid, executor.describe(), args)
+    finally:
+        executor.close()
+
+
+def compile_all(executor: LocalExecutor, grids: Sequence[Grid], until: float) -> None:
+    began = time.monotonic()
+    jobs: list[Job] = []
+    for grid in grids:
+        jobs += [grid.problem.job(p) for p in grid.pairs()]
+    ahead = getattr(executor, "compile_ahead", None)
+    if executor.describe().get("kind") == "cuda" and ahead is not None:
+        executor.deadline = until
+        ahead(jobs, lambda done, total: None)
+    print(f"compiled ahead: {time.monotonic() - began:.0f} s", flush=True)
+
+
+def tell(grid: Grid, run: int, wanted: int, seconds: float) -> None:
+    times = grid.times[run]
+    failed = sum(isinstance(t, str) for t in times.values())
+    whole = sum(all((c, k) in times for k in choices(grid, c)) for c in range(len(grid.stands)))
+    print(
+        f"{grid.name:18} run {run + 1}: {len(times)} of {wanted} launches, {failed} failed, "
+        f"{whole} of {len(grid.stands)} calls whole, {len(grid.every)} tuples, {seconds:.0f} s",
+        flush=True,
+    )
+
+
+def choices(grid: Grid, call: int) -> set[int]:
+    return {k for c, k in grid.pairs() if c == call}
+
+
+def save(grid: Grid, device: Mapping[str, Any], args: argparse.Namespace) -> None:
+    """Write what there is; calls that are not whole in both runs are left to the reader."""
+    problem = grid.problem
+    default = problem.candidate(problem.indices(grid.selector.default or {}))
+    data = {
+        "format": 1, "name": grid.name, "family": problem.family, "device": device,
+        "selector": grid.selector.hash, "kernels": digest_of(problem.kernels),
+        "rounds": args.rounds, "distinct_calls": grid.distinct_calls,
+        "parameters": [[n, list(v)] for n, v in problem.parameters.items()],
+        "default": default and default.values, "stock": problem.stock(),
+        "calls": [
+            {"inputs": dict(s.call.inputs), "weight": s.weights[0], "distinct": s.distinct,
+             "rows": s.call.rows, "requests": len(s.call.requests),
+             "keys": sum(r.context for r in s.call.requests)}
+            for s in grid.stands
+        ],
+        "choices": problem.choices,
+        "candidates": [[c.values, c.choices] for c in grid.every],
+        "times": [[[c, k, t] for (c, k), t in sorted(run.items())] for run in grid.times],
+    }  # fmt: skip
+    args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / f"{grid.name}.json.gz"
+    text = json.dumps(jsonable(data), separators=(",", ":")).encode()
+    path.write_bytes(gzip.compress(text, 9, mtime=0))
+
+
+def grid_stage(args: argparse.Namespace) -> None:
+    until = time.monotonic() + args.budget
+    grids = [
+        open_grid(args.selectors / folder, kernels, workload, args.calls)
+        for folder, kernels in FAMILIES.items()
+        for workload in WORKLOADS
+        if not args.only or f"{kernels}-{workload}" in args.only
+    ]
+    for grid in grids:
+        print(f"{grid.name:18} {len(grid.every)} tuples, {len(grid.pairs())} launches", flush=True)
+    for run in range(RUNS):
+        now = time.monotonic()
+        # The first run also compiles.
+        share = (until - now) * (0.57 if run == 0 else 1.0)
+        measure(grids, run, args, now + share)
+    print(f"left of the budget: {until - time.monotonic():.0f} s")
+
+
+# ---- judge: needs no device
+
+
+class Table:
+    """A measured grid as a selector, and the times that its launches had."""
+
+    def __init__(self, path: Path) -> None:
+        data = json.loads(gzip.decompress(path.read_bytes()))
+        self.data, self.name = data, data["name"]
+        self.parameters = {n: tuple(v) for n, v in data["parameters"]}
+        self.runs = [{(c, k): t for c, k, t in run} for run in data["times"]]
+        whole = self._whole()
+        self.calls = tuple(
+            Call(data["family"], {**data["calls"][c]["inputs"], "_": c}) for c in whole
+        )
+        self.weights = [data["calls"][c]["weight"] for c in whole]
+        self._at = {c: n for n, c in enumerate(whole)}
+        self._rows = {tuple(v): tuple(ch) for v, ch in data["candidates"]}
+        self._choices = list(data["choices"])
+
+    def _whole(self) -> list[int]:
+        rows = [choices for _, choices in self.data["candidates"]]
+        out = []
+        for call in range(len(self.data["calls"])):
+            asked = {row[call] for row in rows} | {self.data["stock"][call]}
+            if all((call, k) in run for run in self.runs for k in asked):
+                out.append(call)
+        return out
+
+    def legal(self, partial: Mapping[str, Any]) -> Mapping[str, tuple[Any, ...]]:
+        names = list(self.parameters)
+        fixed = [(names.index(n), self.parameters[n].index(v)) for n, v in partial.items()]
+        fit = [r for r in self._rows if all(r[p] == i for p, i in fixed)]
+        return {
+            n: tuple(v for i, v in enumerate(vs) if any(r[p] == i for r in fit))
+            for p, (n, vs) in enumerate(self.parameters.items())
+        }
+
+    def choice(self, commitment: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
+        row = tuple(vs.index(commitment[n]) for n, vs in self.parameters.items())
+        return dict(self._choices[self._rows[row][inputs["_"]]])
+
+    def stock(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(self._choices[self.data["stock"][inputs["_"]]])
+
+    def times(self, run: int, call: Call, choice: Mapping[str, Any]) -> Any:
+        """The times of a launch in seconds, or why there are none."""
+        found = self.runs[run][call.inputs["_"], self._choices.index(choice)]
+        return found if isinstance(found, str) else [t / NANO for t in found]
+
+
+class Judge:
+    """A table with a problem over it, and the true cost of every candidate, as run 2 has it."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        calls = tuple(Call(c.family, c.inputs) for c in table.calls)
+        self.problem = Problem(table.name, table, object(), calls)
+        every = self.problem.every()
+        assert every is not None
+        self.every = distinct(every)
+        self.legal = len(every)
+        default = self.problem.candidate(tuple(table.data["default"]))
+        assert default is not None
+        self.default = default
+        self.launches = launches(self.every)
+        self.costs = [self._costs(run) for run in range(RUNS)]
+        self.stock = [self._cost(run, self.problem.stock()) for run in range(RUNS)]
+
+    def _times(self, run: int, pair: Pair) -> Any:
+        return self.table.times(run, self.problem.calls[pair[0]], self.problem.choices[pair[1]])
+
+    def _cost(self, run: int, choices: Sequence[int]) -> float:
+        total = 0.0
+        for pair, weight in zip(enumerate(choices), self.table.weights, strict=True):
+            times = self._times(run, pair)
+            total += math.inf if isinstance(times, str) or not times else weight * center(times)
+        return total
+
+    def _costs(self, run: int) -> dict[tuple[int, ...], float]:
+        return {c.choices: self._cost(run, c.choices) for c in self.every}
+
+    def tuned(self, limit: int | None, seed: int) -> tuple[Candidate, int, int, int]:
+        """The search's winner; launches measured, tuples touched, tuples measured whole."""
+        ledger, source = Ledger(), random.Random(seed)
+
+        def measure(pairs: Sequence[Pair], rounds: int, compare: int | None) -> None:
+            for pair in pairs:
+                times = self._times(0, pair)
+                bad = isinstance(times, str)
+                drawn = [] if bad else source.sample(times, min(rounds, len(times)))
+                row = {"call": pair[0], "choice": pair[1], "compare": compare}
+                ledger.add({**row, "seconds": drawn, "failure": times if bad else ""})
+
+        search = Search(
+            self.problem, self.table.weights, self.default, self.every, ledger, measure,
+            Settings(limit=limit, seed=seed),
+        )  # fmt: skip
+        search.run(lambda: 1.0)
+        finals = search.finalists()
+        if not finals:
+            return self.default, 0, 0, 0
+        measure(sorted(launches(finals)), 100, 0)
+        best = search.contenders(finals)[0]
+        known = {p for p in self.launches if ledger.known(p)}
+        whole = sum(all(p in known for p in enumerate(c.choices)) for c in search.touched.values())
+        return best, len(known), len(search.touched), whole
+
+    def random(self, limit: int, seed: int) -> Candidate:
+        """The best of as many tuples, drawn at random, as have so many launches."""
+        source = random.Random(seed)
+        order = source.sample(self.every, len(self.every))
+        return self._best(order, limit)
+
+    def descent(self, limit: int, seed: int) -> Candidate:
+        """From the default, each parameter's best value in turn, in a random order."""
+        return self._best(self._walk(random.Random(seed)), limit)
+
+    def _walk(self, source: random.Random) -> Iterator[Candidate]:
+        at = self.default
+        yield at
+        names = list(self.table.parameters)
+        while True:
+            before = at
+            for position in source.sample(range(len(names)), len(names)):
+                line = [
+                    c for c in self.every
+                    if all(a == b for p, (a, b) in enumerate(zip(c.values, at.values, strict=True))
+                           if p != position)
+                ]  # fmt: skip
+                yield from line
+                at = min([at, *line], key=lambda c: (self.costs[0][c.choices], c.values))
+            if at == before:
+                at = source.choice(self.every)
+                yield at
+
+    def _best(self, order: Any, limit: int) -> Candidate:
+        known: set[Pair] = set()
+        tried = [self.default]
+        known.update(enumerate(self.default.choices))
+        for number, candidate in enumerate(order):
+            more = set(enumerate(candidate.choices)) - known
+            if len(known) + len(more) > limit or number > 20 * len(self.every):
+                break
+            known |= more
+            tried.append(candidate)
+        return min(tried, key=lambda c: (self.costs[0][c.choices], c.values))
+
+    def regret(self, candidate: Candidate) -> float:
+        return self.costs[1][candidate.choices] / min(self.costs[1].values()) - 1
+
+    def noise(self) -> float:
+        """The regret of the best of run 1: what even an exhaustive search has."""
+        return self.regret(min(self.every, key=lambda c: (self.costs[0][c.choices], c.values)))
+
+
+def judge_stage(args: argparse.Namespace) -> None:
+    rows, summary = [], []
+    for path in sorted(args.data.glob("*.json.gz")):
+        table = Table(path)
+        if not table.calls:
+            print(f"{table.name}: no call is whole in both runs", file=sys.stderr)
+            continue
+        judge = Judge(table)
+        limit = max(1, int(args.share * len(judge.launches)))
+        began = time.monotonic()
+        found = [judge.tuned(limit, seed) for seed in range(args.seeds)]
+        seconds = (time.monotonic() - began) / args.seeds
+        noise = judge.noise()
+        ours = [judge.regret(c) for c, *_ in found]
+        excess = [max(0.0, r - noise) for r in ours]
+        others = [
+            statistics.mean(
+                max(0.0, judge.regret(method(limit, seed)) - noise) for seed in range(args.others)
+            )
+            for method in (judge.random, judge.descent)
+        ]
+        best = found[0][0]
+        cost = judge.costs[1]
+        gain = cost[judge.default.choices] / cost[best.choices]
+        price = cost[best.choices] / judge.stock[1]
+        whole = statistics.mean(n for _, _, _, n in found)
+        touched = statistics.mean(n for _, _, n, _ in found)
+        used = statistics.mean(n for _, n, _, _ in found)
+        count = len(judge.every)
+        rows.append(
+            f"| {judge.table.name} | {judge.legal} | {count} | {len(judge.problem.calls)} | "
+            f"{len(judge.launches)} | {used / len(judge.launches):.1%} | {touched / count:.1%} | "
+            f"{whole / count:.1%} | {statistics.mean(ours):.2%} | {noise:.2%} | "
+            f"{statistics.mean(excess):.2%} | {max(excess):.2%} | {others[0]:.2%} | "
+            f"{others[1]:.2%} | {gain:.3f} | {price:.3f} | {seconds:.1f} s |"
+        )
+        summary.append((excess, others, gain, price, used / len(judge.launches), touched / count))
+        print(rows[-1], file=sys.stderr, flush=True)
+    print(
+        "| grid | legal | distinct | calls | launches | measured | touched | whole | regret | "
+        "noise | beyond, mean | worst | random | descent | gain | price | search |"
+    )
+    print("|---" * 17 + "|")
+    print("\n".join(rows))
+    if summary:
+        flat = [e for each in summary for e in each[0]]
+        geo = statistics.geometric_mean
+        print(
+            f"\n{len(summary)} grids: "
+            f"{statistics.mean(s[4] for s in summary):.1%} of the launches, "
+            f"{statistics.mean(s[5] for s in summary):.1%} of the tuples touched; regret beyond "
+            f"noise {statistics.mean(flat):.3%} mean, {max(flat):.2%} worst; random "
+            f"{statistics.mean(s[1][0] for s in summary):.2%}, descent "
+            f"{statistics.mean(s[1][1] for s in summary):.2%}; gain "
+            f"{geo(s[2] for s in summary):.3f}, price {geo(s[3] for s in summary):.3f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("stage", choices=["grid", "h200", "judge"])
+    parser.add_argument("data", nargs="?", type=Path, default=DATA)
+    parser.add_argument("--selectors", type=Path, default=ROOT / ".h200")
+    parser.add_argument("--out", type=Path, default=DATA)
+    parser.add_argument("--budget", type=float, default=540.0, help="seconds for everything")
+    parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
+    parser.add_argument("--calls", type=int, default=6, help="calls of a workload")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", action="append", help="a grid by name; may be repeated")
+    parser.add_argument("--share", type=float, default=0.05, help="of the launches")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--others", type=int, default=100, help="seeds of the other searches")
+    args = parser.parse_args()
+    judge_stage(args) if args.stage == "judge" else grid_stage(args)
+
+
+if __name__ == "__main__":
+    main()
