@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from selc.cut.mincut import VertexCut, min_vertex_cut
 from selc.cut.network import Network, Proved, network, proved
-from selc.cut.price import BatchPoint, Least, Market, least_weight, weight
+from selc.cut.price import BatchPoint, Least, Market, weight
 from selc.cut.report import no_cut
 from selc.ir.graph import Graph, Node
 from selc.ir.program import Guard, Program, Site
@@ -90,7 +91,7 @@ class _Search:
             _paid(found.pins) > 1 and len(found.left.graph.nodes) <= _SMALL
         ):
             found = self.fewer(found)
-        if _paid(found.pins) > 1 and "cut" not in self.skip:
+        if self.grid(found.pins) > 2 and "cut" not in self.skip:
             found = self.by_structure(found)
         return self.without_idle(found).pins
 
@@ -367,19 +368,29 @@ class _Search:
         return found
 
     def by_structure(self, found: _Step) -> _Step:
-        """A cut of G0 as it stands, where that takes fewer pins.
+        """A cut of G0 as it stands, where that takes fewer pins or a smaller grid.
 
         What is proved may lead a flow past a join, to the conditions that the join was made of: of
         `band = 0 if m <= 16 else 1 if m <= 64 else 2`, read as `band == 0` and `band == 1`, G1
         knows that the batch gets in by `m <= 16` and `m <= 64`. Pinning `band` is enough.
         """
-        paid = _paid(found.pins)
+        price = self.price(found.pins)
         net = network(self.program, self._moved, None, frozenset())
-        pins = self.solve(net, None, True, least_weight(paid, len(self.program.sites)))
+        pins = self.solve(net, None, True, price)
         if not pins:
             return found
         other = self.grow_free({p.name: p for p in pins})
-        return other if other is not None and _paid(other.pins) < paid else found
+        return other if other is not None and self.price(other.pins) < price else found
+
+    def price(self, pins: Mapping[str, Pin]) -> int:
+        """What the pins that are not free weigh together."""
+        total = len(self.program.sites)
+        paid = [p.site for p in pins.values() if not p.free]
+        return sum(weight(self.market.count(s) or 1, s.named, False, total) for s in paid)
+
+    def grid(self, pins: Mapping[str, Pin]) -> int:
+        """How many assignments there are."""
+        return math.prod(self.market.count(p.site) or 1 for p in pins.values() if not p.free)
 
     def grow_free(self, pins: Mapping[str, Pin]) -> _Step | None:
         """Add free pins alone; None if that is not enough."""

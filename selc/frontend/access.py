@@ -19,6 +19,7 @@ from selc.frontend import (
 )
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
+from selc.frontend.tuplesite import unmarked
 from selc.frontend.values import (
     Choice,
     Cls,
@@ -356,7 +357,7 @@ def has_key(cx: Lowering, entries: dict[object, Entry], key: Node) -> Node:
 def same_key(cx: Lowering, a: V, b: V) -> bool:
     """Whether two symbolic keys are certainly the same value."""
     if isinstance(a, Node) and isinstance(b, Node):
-        return cx.unmarked(a) is cx.unmarked(b)
+        return unmarked(a) is unmarked(b)
     if isinstance(a, Tup) and isinstance(b, Tup) and len(a.items) == len(b.items):
         return all(same_key(cx, x, y) for x, y in zip(a.items, b.items, strict=True))
     return False

@@ -15,6 +15,7 @@ from selc.frontend import (
 )
 from selc.frontend.context import Cascade, Exit, Frame, Lowering, snippet
 from selc.frontend.state import State
+from selc.frontend.tuplesite import mark_tuple
 from selc.frontend.values import (
     Choice,
     Cls,
@@ -59,10 +60,14 @@ def run_function(cx: Lowering, st: State, frame: Frame, node: ast.FunctionDef) -
             value = join(cx, st, frame.returns)
             if sum(len(h.raises) for h in cx.handlers) == raised and frame.returns:
                 st.live = cx.true
-            if not isinstance(value, Node):
+            span, several = cx.span(node), frame.plan.returns > 1
+            if isinstance(value, Node):
+                if several and not cx.fixed(value):
+                    value = cx.mark(st, "return", "return", value, span)
+            elif several and (row := mark_tuple(cx, st, "return", "return", value, span, False)):
+                value = row
+            else:
                 cx.spoiled.add(cx.site_key("return"))
-            elif frame.plan.returns > 1 and not cx.fixed(value):
-                value = cx.mark(st, "return", "return", value, cx.span(node))
         st.live = cx.graph.both(old, st.live)
         if not _captures(node):
             st.scopes.pop(frame.scope, None)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
 from selc.diag.span import NOWHERE, Span
+from selc.frontend.faults import exception_of
 from selc.frontend.iterators import Iterators
 from selc.frontend.sites import Instance, Plan, plan
 from selc.frontend.state import Heap, Joiner, State
@@ -407,12 +408,6 @@ class Lowering:
         """Like `op`, for an operation whose guard has been added already."""
         return self._op(st, e, op, args, attr)
 
-    def unmarked(self, node: Node) -> Node:
-        """The node under marks."""
-        while node.op is Op.MARK:
-            node = node.args[0]
-        return node
-
     def settle(self, node: Node) -> Node:
         """The constant that a node certainly is, else the node."""
         if node.is_const or node.op is Op.FAIL:
@@ -582,29 +577,3 @@ def snippet(node: ast.AST) -> str:
     """The source form of a syntax node, on one line."""
     text = " ".join(ast.unparse(node).split())
     return text if len(text) <= 100 else text[:97] + "..."
-
-
-_EXCEPTIONS = {
-    Op.FLOORDIV: "ZeroDivisionError",
-    Op.MOD: "ZeroDivisionError",
-    Op.TRUEDIV: "ZeroDivisionError",
-    Op.INDEX: "IndexError",
-    Op.LOOKUP: "KeyError",
-}
-
-
-def exception_of(op: Op, attr: Value, args: list[AbsVal]) -> str:
-    """Which exception an operation raises when it fails, '' if that is not certain."""
-    numeric = all(a.kinds <= {"int", "bool"} for a in args)
-    if op in (Op.FLOORDIV, Op.MOD, Op.TRUEDIV) and numeric:
-        return _EXCEPTIONS[op]
-    if op is Op.INDEX and args[0].kinds <= {"tuple", "str"} and args[1].kinds <= {"int", "bool"}:
-        return "IndexError"
-    if op is Op.LOOKUP:
-        return "KeyError"
-    if op in (Op.MIN, Op.MAX) and args[0].kinds == {"tuple"}:
-        return "ValueError"
-    if op is Op.METHOD and attr == "index" and len(args) == 2:  # not there
-        texts = args[0].kinds == args[1].kinds == {"str"}
-        return "ValueError" if texts or args[0].kinds == {"tuple"} else ""
-    return ""

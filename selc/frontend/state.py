@@ -23,6 +23,7 @@ from selc.frontend.values import (
     V,
 )
 from selc.ir.graph import Graph, Node
+from selc.ir.op import Op
 
 
 @dataclass(slots=True)
@@ -67,6 +68,18 @@ class Heap:
         """The object's content in `state`."""
         obj = state.heap.get(ref.oid)
         return self.base[ref.oid] if obj is None else obj
+
+
+def _elements(value: V, beside: V) -> tuple[V, ...] | None:
+    """The elements of a tuple that is joined with one of its shape; of no value, none each."""
+    if isinstance(value, Tup):
+        if not isinstance(beside, Tup):
+            return value.items
+        same = len(value.items) == len(beside.items) and value.fields == beside.fields
+        return value.items if same else None
+    if isinstance(value, Node) and value.op is Op.FAIL and isinstance(beside, Tup):
+        return (value,) * len(beside.items)
+    return None
 
 
 class Joiner:
@@ -137,18 +150,14 @@ class Joiner:
             return Poison()
         if isinstance(a, Node) and isinstance(b, Node):
             return self.graph.select(cond, a, b)
-        if (
-            isinstance(a, Tup)
-            and isinstance(b, Tup)
-            and len(a.items) == len(b.items)
-            and a.fields == b.fields
-        ):
-            pairs = zip(a.items, b.items, strict=True)
-            return Tup(
-                tuple(self._values(cond, x, y, then, other, out, merged) for x, y in pairs),
-                a.fields,
-                cls=a.cls if a.cls is b.cls else None,
-            )
+        mine, others = _elements(a, b), _elements(b, a)
+        if mine is not None and others is not None:
+            like = a if isinstance(a, Tup) else b
+            assert isinstance(like, Tup)
+            cls = like.cls if not isinstance(b, Tup) or like.cls is b.cls else None
+            pairs = zip(mine, others, strict=True)
+            items = [self._values(cond, x, y, then, other, out, merged) for x, y in pairs]
+            return Tup(tuple(items), like.fields, cls=cls)
         if isinstance(a, Func) and isinstance(b, Func) and a.node is b.node and a.scope == b.scope:
             return a
         if isinstance(a, Ref) and isinstance(b, Ref):

@@ -8,6 +8,7 @@ from selc.frontend import access, expr, literals
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.facts import FunctionFact
 from selc.frontend.state import State
+from selc.frontend.tuplesite import unmarked
 from selc.frontend.values import V
 from selc.ir.domain import Domain
 from selc.ir.op import Op
@@ -82,7 +83,7 @@ def result(cx: Lowering, st: State, e: ast.Call, fact: FunctionFact, args: tuple
 def unknown(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...]) -> str:
     """The name of an unknown result: one per callee and arguments, `#2` for the second."""
     name = snippet(e.func) + "()"
-    key = tuple(cx.unmarked(n).id for a in args for n in access.flat_nodes(a, cx, st))
+    key = tuple(unmarked(n).id for a in args for n in access.flat_nodes(a, cx, st))
     known = cx.unknowns.setdefault(name, [])
     if key not in known:
         known.append(key)

@@ -15,6 +15,7 @@ from selc.frontend import (
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.sites import stores
 from selc.frontend.state import State
+from selc.frontend.tuplesite import mark_tuple
 from selc.frontend.values import (
     Choice,
     ListObj,
@@ -44,10 +45,11 @@ def _mark(
     cx: Lowering, st: State, name: str, base: str, kind: str, statement: ast.stmt, always: bool
 ) -> None:
     value = st.scopes.get(cx.frame.scope, {}).get(name)
+    span = _definition(cx, statement, name)
     if isinstance(value, Node) and value.op is not Op.FAIL and (always or not cx.fixed(value)):
-        st.scopes[cx.frame.scope][name] = cx.mark(
-            st, base, kind, value, _definition(cx, statement, name)
-        )
+        st.scopes[cx.frame.scope][name] = cx.mark(st, base, kind, value, span)
+    elif (row := mark_tuple(cx, st, base, kind, value, span, always)) is not None:
+        st.scopes[cx.frame.scope][name] = row
     elif value is not None and not isinstance(value, (Node, Unbound)):
         # On some path it is unbound or no scalar: overwriting it there is not what a pin does.
         cx.spoiled.add(cx.site_key(base))

@@ -15,6 +15,7 @@ from selc.frontend import (
 )
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
+from selc.frontend.tuplesite import unmarked
 from selc.frontend.values import (
     Choice,
     DictObj,
@@ -102,7 +103,8 @@ def memoize(
     """A write to a memo dict: transparent if the key determines everything the value depends on."""
     if cx.change_counts.get(obj.unknown, 0) > 1:
         names.refuse_state(cx, e, obj.unknown)
-    leaves = {cx.unmarked(n).id for n in access.flat_nodes(index)}
+    leaves = {unmarked(n).id for n in access.flat_nodes(index)}
+    _keep_key(cx, index)
     for node in access.flat_nodes(value, cx, st):
         for leaf in cx.graph.cone([node]):
             if leaf.op is Op.INPUT and leaf.id not in leaves:
@@ -121,6 +123,15 @@ def memoize(
     cx.replace(
         st, ref, DictObj(obj.entries, obj.unknown, obj.frozen, (*obj.memo, (index, value))), e
     )
+
+
+def _keep_key(cx: Lowering, index: V) -> None:
+    """No pin on a memo's key alone: other values would be remembered under it than are computed."""
+    for node in access.flat_nodes(index):
+        for part in (node, *node.args[:1]) if node.op is Op.INDEX else (node,):
+            key = cx.key_of(part)
+            if key is not None and cx.sites[key].kind != "parameter":
+                cx.spoiled.add(key)
 
 
 def same_index(cx: Lowering, a: V, b: V) -> bool:
