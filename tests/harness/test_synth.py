@@ -140,6 +140,21 @@ def test_every_call_is_taken(preset: str, selectors: list[Path], tmp_path: Path)
     assert {f["calls"] for f in shown.json["families"]} == {steps}
 
 
+@pytest.mark.parametrize("name", ["attention", "moe"])
+def test_bundled_selections_take_every_step(name: str, tmp_path: Path) -> None:
+    folder = ROOT / "examples" / "kernels"
+    one, out = tmp_path / f"{name}_selector", tmp_path / "p.jsonl"
+    arguments = ["compile", str(folder / f"{name}.py"), "--no-native", "--no-cache", "-o", str(one)]
+    done = CliRunner().invoke(app, [*arguments, "--facts", str(folder / f"{name}-small.yaml")])
+    assert done.exit_code == 0, done.output
+    answer = synth([one], Asked("w-a", loads=(0.5, 2.0), requests=60), out)
+    assert answer.exit_code == 0
+    assert answer.json["families"][0]["left_out"] == []
+    selector = Selector.load(one)
+    assert selector.default is not None
+    assert all(selector.choice(selector.default, line["inputs"]) for line in lines(out))
+
+
 def test_totals_said_are_totals_written(selectors: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "p.jsonl"
     answer = synth(selectors[:1], Asked("w-a", loads=(0.5,), requests=80, calls=12), out).json
