@@ -31,7 +31,7 @@ CASES = {
     "gemm": (gemm_triton, {"n": 80, "k": 104, **HALF}, (1, 8), {
         "plain": tile(),
         "split": tile(split=2),
-        "split with an empty part": tile(split=3, k=64),
+        "uneven split": tile(split=3),
         "padding": tile(padding=16),
         "swapped": tile(swap_ab=True),
         "swapped and split": tile(swap_ab=True, split=2),

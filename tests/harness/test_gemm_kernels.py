@@ -106,5 +106,6 @@ def test_layers(linear, shape):
 def test_protocol():
     assert isinstance(gemm, Kernels)
     assert digest_of(gemm).startswith("sha256:")
-    with pytest.raises(Unsupported):
-        run(gemm, tile(split=0), [OWN], **SHAPE)
+    for split in (0, 6):
+        with pytest.raises(Unsupported):
+            run(gemm, tile(split=split), [OWN], **SHAPE)

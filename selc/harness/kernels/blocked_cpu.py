@@ -6,20 +6,29 @@ the tile, because its rounding moves with the shape. Only the steps along K orde
 
 from __future__ import annotations
 
+import itertools
 from typing import Final
 
 import torch
 from torch import Tensor
+
+from selc.harness.protocol import Unsupported
 
 ROWS: Final = 16
 COLUMNS: Final = 64
 
 
 def spans(depth: int, block_k: int, split_k: int) -> list[tuple[int, int]]:
-    """The first index along K of each split, and the one after its last; some may be empty."""
+    """The first index along K of each split, and the one after its last.
+
+    Raises:
+        Unsupported: a split has no step.
+    """
     steps = -(-depth // block_k)
-    each = -(-steps // split_k) * block_k
-    return [(min(i * each, depth), min((i + 1) * each, depth)) for i in range(split_k)]
+    if split_k > steps:
+        raise Unsupported(f"{depth} has no {split_k} steps of {block_k}")
+    ends = [min(i * steps // split_k * block_k, depth) for i in range(split_k + 1)]
+    return list(itertools.pairwise(ends))
 
 
 def product(x: Tensor, w: Tensor, block_n: int, block_k: int, split_k: int) -> Tensor:

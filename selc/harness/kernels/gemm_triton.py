@@ -53,9 +53,9 @@ def tile_kernel(
     part = tl.program_id(1)
 
     steps = tl.cdiv(depth, BLOCK_K)
-    each = tl.cdiv(steps, SPLIT_K)
-    first = part * each
-    last = min(first + each, steps)
+    first = part * steps // SPLIT_K
+    last = (part + 1) * steps // SPLIT_K
+    tl.assume(last > first)  # else ptxas waits for each matrix instruction of some tiles
     if SWAP:
         total = tl.zeros((BLOCK_N, BLOCK_M), dtype=tl.float32)
     else:
@@ -133,6 +133,8 @@ def run(choice: Mapping[str, Any], inputs: Any) -> Tensor:
     columns, depth = w.shape
     if depth % ALIGNED or columns % ALIGNED:
         raise Unsupported(f"rows of {depth} or {columns} are no multiple of {ALIGNED}")
+    if split_k > -(-depth // block_k):
+        raise Unsupported(f"{depth} has no {split_k} steps of {block_k}")
     padding = choice.get("padding", 1)
     rows = -(-inputs.rows // padding) * padding
     swap = bool(choice.get("swap_ab", block_m < 64 <= block_n))
