@@ -145,6 +145,19 @@ def test_without_a_moving_point_there_is_no_control(tmp_path: Path) -> None:
     assert "no control" in answer["why"]
 
 
+def test_rows_in_multiples_are_filled_up(tmp_path: Path) -> None:
+    facts = FACTS.replace(
+        "type: int, range: [1, 512]", "type: int, range: [8, 512], multiple_of: 8", 1
+    )
+    directory = compiled(tmp_path, facts=facts)
+    answer = battery(directory, Toy())
+    assert answer["verdict"] == "equal", answer["why"]
+    assert answer["total"]["pinned"]["equal"] > 300
+    assert answer["total"]["pinned"]["skipped"] < 60, answer["skipped"]
+    answer = battery(directory, Toy(FAULTS["companions"]), quick=True)
+    assert "companions" in {r["group"] for r in answer["differing"]}
+
+
 def test_knobs_that_refuse_the_unpinned_selection_leave_a_control(tmp_path: Path) -> None:
     """Under the tuple's own knob, stock launches are refused: other knobs show the power."""
     selection = SELECTION

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from selc.harness.bits.limits import Limits
@@ -71,7 +71,18 @@ def whole(limits: Limits) -> Probe:
 def _probe(k: int, label: str, size: int, magnitude: str, rows: int, limits: Limits) -> Probe:
     context = max(limits.longest[0], min(size, limits.most_context))
     rows = max(min(rows, context, limits.most_rows), min(limits.rows[0], context))
+    if rows >= limits.step:
+        rows -= rows % limits.step
     return Probe(label, 7001 + k, context, rows, magnitude)
+
+
+def padded(cell: Cell, limits: Limits) -> Cell:
+    """The cell with one more companion, where rows have to be a multiple of something."""
+    lacking = -sum(r.rows for r in cell.batch) % limits.step
+    if not lacking or len(cell.batch) >= limits.count[1]:
+        return cell
+    context = max(lacking, limits.longest[0])
+    return replace(cell, batch=(*cell.batch, Request(9000, lacking, context)))
 
 
 def others(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from selc.diag.diagnostic import Refused
-from selc.harness.bits.batch import Cell, Probe
+from selc.harness.bits.batch import Cell, Probe, padded
 from selc.harness.bits.cells import cells
 from selc.harness.bits.compare import difference
 from selc.harness.bits.control import control_tuple
@@ -64,10 +64,8 @@ class Battery:
         limits = Limits.of(self.selector, kind)
         fits = size_check(self.selector, self.kernels, kind, self.extra, self.device.memory_bytes)
         settings = settings_of(self.selector)
-        return [
-            c if c.obstacle else _sized(c, fits)
-            for c in cells(limits, self.selector.thresholds, settings, fits, self.quick)
-        ]
+        made = cells(limits, self.selector.thresholds, settings, fits, self.quick)
+        return [c if c.obstacle else _sized(padded(c, limits), fits) for c in made]
 
     @property
     def control(self) -> Mapping[str, Any]:

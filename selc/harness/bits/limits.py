@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -40,6 +41,8 @@ class Limits:
     longest_rows: Bounds = UNBOUNDED
     longest: Bounds = UNBOUNDED
     total: Bounds = UNBOUNDED
+    step: int = 1
+    """Rows are a multiple of it."""
     long: int = LONG["cpu"]
     watched: int = WATCHED["cpu"]
 
@@ -47,13 +50,16 @@ class Limits:
     def of(cls, selector: Selector, device: str) -> Limits:
         """The limits of a selector's domain; a condition that relates inputs is not seen."""
         found: dict[str, Bounds] = {}
+        step = 1
         for entry in selector.manifest["inputs"]:
             meaning = meaning_of(entry["name"])
             ends = _ends(entry)
             if meaning and ends:
                 low, high = found.get(meaning, UNBOUNDED)
                 found[meaning] = max(low, ends[0]), min(high, ends[1])
-        return cls(**found, long=LONG[device], watched=WATCHED[device])
+            if meaning == "rows":
+                step = math.lcm(step, entry.get("multiple_of") or 1)
+        return cls(**found, step=step, long=LONG[device], watched=WATCHED[device])
 
     @property
     def most_context(self) -> int:
