@@ -113,14 +113,15 @@ def walk_kernel(
         out.store([top, left + HALF], beside.to(out.dtype))
 
 
-@triton.jit(do_not_specialize=["count"])
-def add_parts(parts, out, count, SPLIT_K: tl.constexpr, BLOCK: tl.constexpr):
-    """Add the parts of each sum in their order."""
+@triton.jit(do_not_specialize=["eights"])
+def add_parts(parts, out, eights, SPLIT_K: tl.constexpr, BLOCK: tl.constexpr):
+    """Add the parts of each sum in their order; there are eight times `eights` sums."""
+    count = eights.to(tl.int64) * 8
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = place < count
     total = tl.load(parts + place, mask=inside, other=0.0)
     for part in tl.static_range(1, SPLIT_K):
-        total += tl.load(parts + count.to(tl.int64) * part + place, mask=inside, other=0.0)
+        total += tl.load(parts + count * part + place, mask=inside, other=0.0)
     tl.store(out + place, total.to(out.dtype.element_ty), mask=inside)
 
 
@@ -165,9 +166,10 @@ def run(choice: Mapping[str, Any], inputs: Any) -> Tensor:
     options = {**shared, "SPLIT_K": split_k, "SWAP": swap}
     launch(tile_kernel, (tiles, split_k), *operands, parts, rows, columns, depth, **options)
     if split_k > 1:
-        count = rows * columns
-        blocks = -(-count // REDUCE)
-        launch(add_parts, (blocks,), parts, out, count, SPLIT_K=split_k, BLOCK=REDUCE, num_warps=4)
+        eights = rows * columns // ALIGNED
+        blocks = -(-rows * columns // REDUCE)
+        constants = {"SPLIT_K": split_k, "BLOCK": REDUCE, "num_warps": 4}
+        launch(add_parts, (blocks,), parts, out, eights, **constants)
     return out[: inputs.rows]
 
 
