@@ -30,6 +30,8 @@ class Model:
     calls: tuple[tuple[Mapping[str, Any], int], ...]
     seconds: Callable[[Mapping[str, Any], Mapping[str, Any]], float]
     stock: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    points: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    """The choice that a tuple gives every call."""
 
     def tuples(self) -> list[dict[str, Any]]:
         """The legal tuples, in order."""
@@ -169,6 +171,45 @@ def moe(
     return Model(name, grid, legal, tuple(({"m": m}, c) for m, c in counts.items()), seconds, stock)
 
 
+def rows(name: str, seed: int, count: int, counts: Mapping[int, int]) -> Model:
+    """Experts whose two products take their tiles from rows of a table each."""
+    source = random.Random(seed)
+    table = {
+        str(2 ** (r // 2) * (2 + r % 2)): {
+            "BLOCK_M": (16, 64, 128)[3 * r // count], "BLOCK_N": source.choice((32, 64, 128)),
+            "BLOCK_K": source.choice((64, 128)), "GROUP_M": source.choice((1, 16, 32)),
+            "num_warps": source.choice((4, 8)), "num_stages": source.choice((2, 3, 4)),
+        }
+        for r in range(count)
+    }  # fmt: skip
+
+    def points(t: Mapping[str, Any]) -> Mapping[str, Any]:
+        parts = (("gate_up", table[t["gate_up_row"]]), ("down", table[t["down_row"]]))
+        return {f"{part}.{n}": v for part, row in parts for n, v in row.items()}
+
+    def legal(t: Mapping[str, Any]) -> bool:
+        return bool(table[t["gate_up_row"]]["BLOCK_M"] == table[t["down_row"]]["BLOCK_M"])
+
+    def seconds(call: Mapping[str, Any], c: Mapping[str, Any]) -> float:
+        pairs = call["m"] * 8
+        used = 128 * (1 - (1 - 1 / 128) ** pairs)
+        total = 0.0
+        for part, n, k in (("gate_up", 1536, 2048), ("down", 2048, 768)):
+            tile = {key.split(".")[1]: v for key, v in c.items() if key.startswith(part)}
+            padded = int(used * ceil(pairs / used, tile["BLOCK_M"]) * tile["BLOCK_M"])
+            own = quirk(0.02, name, part, *sorted(tile.items()))
+            total += matrix(padded, n, k, tile) * own
+        return total * quirk(0.005, name, call, *sorted(c.items()))
+
+    def stock(call: Mapping[str, Any]) -> Mapping[str, Any]:
+        row = min(table, key=lambda r: abs(int(r) - call["m"]))
+        return points({"gate_up_row": row, "down_row": row})
+
+    grid = {"gate_up_row": tuple(table), "down_row": tuple(table)}
+    calls = tuple(({"m": m}, c) for m, c in counts.items())
+    return Model(name, grid, legal, calls, seconds, stock, points)
+
+
 def design() -> list[Model]:
     """The models that the search was designed on."""
     decode = {
@@ -195,4 +236,32 @@ def design() -> list[Model]:
         moe(
             "moe mixed", 64, 6, 2048, 1408, {4: 400, 32: 500, 256: 150, 1024: 60, 4096: 25, 8192: 8}
         ),
+        rows("moe rows", 3, 24, {1: 400, 4: 500, 16: 500, 64: 300, 256: 100, 2048: 30}),
+    ]
+
+
+def held_out() -> list[Model]:
+    """Models that nothing was designed on: other shapes, batches, tables."""
+    chat = {
+        (b, 1, s): n
+        for b, s, n in [
+            (2, 700, 400),
+            (6, 1500, 600),
+            (12, 900, 800),
+            (24, 1200, 500),
+            (48, 1800, 200),
+            (96, 600, 100),
+        ]
+    }
+    documents = {(1, 1, 8700): 900, (3, 1, 9000): 500, (1, 4096, 4096): 60,
+                 (1, 4096, 8192): 60, (10, 1, 8800): 200}  # fmt: skip
+    return [
+        gemm("gemm wide", 28672, 4096, {1: 600, 2: 300, 24: 400, 48: 300, 192: 80, 4096: 6}),
+        gemm("gemm deep", 4096, 14336, {1: 400, 12: 500, 40: 300, 100: 100, 1500: 20}),
+        attention("attention chat", 4, chat),
+        attention("attention documents", 2, documents),
+        moe("moe few large", 8, 2, 4096, 14336, {2: 500, 10: 300, 40: 200, 300: 40, 3000: 5}),
+        moe("moe many small", 256, 8, 7168, 256, {1: 300, 6: 500, 30: 300, 120: 100, 900: 20}),
+        rows("rows chat", 11, 24, {2: 500, 8: 500, 24: 300, 48: 200, 512: 30}),
+        rows("rows documents", 12, 21, {1: 900, 3: 500, 12: 200, 4096: 40}),
     ]

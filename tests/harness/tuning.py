@@ -31,7 +31,7 @@ class ModelSelector:
         }
 
     def choice(self, commitment: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(commitment)
+        return dict(self.model.points(commitment))
 
     def stock(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         return dict(self.model.stock(inputs))
