@@ -61,7 +61,10 @@ def pick(
         Refused: a file's tuple is not one of this selector.
     """
     out = [Candidate("stock", None), Candidate("default", dict(default))]
-    out += [Candidate(path.stem, commitment_of(selector, path)) for path in files]
+    for path in files:
+        taken = path.stem in [c.name for c in out]
+        name = str(path) if taken else path.stem
+        out.append(Candidate(name, commitment_of(selector, path)))
     if files:
         return Picked(tuple(out), 0)
     legal = list(itertools.islice(selector.tuples(), MOST_LEGAL))

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from selc.diag.diagnostic import Refused
-from selc.harness.process import Start, Worker
+from selc.harness.process import OutOfTime, Start, Worker
 from selc.harness.runner import choice_key
 
 if TYPE_CHECKING:
@@ -36,8 +36,10 @@ class Compilers:
         self._stop = threading.Event()
         self._compiled: set[tuple[str, str]] = set()
 
-    def run(self, jobs: Sequence[Job], done: Callable[[int, int], None]) -> None:
-        """Compile the choices that are new, whatever comes of it."""
+    def run(
+        self, jobs: Sequence[Job], done: Callable[[int, int], None], until: float | None = None
+    ) -> None:
+        """Compile the choices that are new, whatever comes of it, but not beyond a moment."""
         shares = self._shares(jobs)
         total = sum(len(s) for s in shares)
         if not total:
@@ -51,11 +53,11 @@ class Compilers:
                 for job in share:
                     if self._stop.is_set():
                         return
-                    worker.ask("warm", job)
+                    worker.ask("warm", job, until=until)
                     finished.append(1)
-                worker.ask("release")
-            except Refused:
-                pass  # the worker that times says it again
+                worker.ask("release", until=until)
+            except (Refused, OutOfTime):
+                pass  # whoever times says it again
 
         with ThreadPoolExecutor(len(shares)) as pool:
             waiting = [

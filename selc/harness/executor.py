@@ -116,7 +116,7 @@ class LocalExecutor:
 
         Worth it on a GPU only; a few choices are left to the process that times them.
         """
-        self._station.compile_ahead(jobs, done)
+        self._station.compile_ahead(jobs, done, self.deadline)
 
     def close(self) -> None:
         """End the worker process."""
@@ -223,7 +223,9 @@ class _Here:
             raise OutOfTime
         return attempt(getattr(self._runner, method), *arguments)
 
-    def compile_ahead(self, jobs: Sequence[Job], done: Callable[[int, int], None]) -> None:
+    def compile_ahead(
+        self, jobs: Sequence[Job], done: Callable[[int, int], None], until: float | None
+    ) -> None:
         pass
 
     def close(self) -> None:
@@ -246,10 +248,12 @@ class _Isolated:
     def ask(self, method: str, *arguments: Any, until: float | None = None) -> Answer:
         return self._worker.ask(method, *arguments, until=until)
 
-    def compile_ahead(self, jobs: Sequence[Job], done: Callable[[int, int], None]) -> None:
+    def compile_ahead(
+        self, jobs: Sequence[Job], done: Callable[[int, int], None], until: float | None
+    ) -> None:
         if self._compilers is None:
             self._compilers = Compilers(self._start, self._timeout)
-        self._compilers.run(jobs, done)
+        self._compilers.run(jobs, done, until)
 
     def close(self) -> None:
         self._worker.close()

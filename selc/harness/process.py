@@ -22,6 +22,8 @@ from selc.harness.runner import Answer
 NO_WORKER: Final = "SEL953"
 START_SECONDS: Final = 180.0
 LINE: Final = 200
+LOOK: Final = 0.5
+"""Seconds between two looks whether a process still lives."""
 
 
 class OutOfTime(Exception):
@@ -81,8 +83,8 @@ class Worker:
         ends = time.monotonic() + self._timeout
         try:
             self._pipe.send((method, arguments))
-            limit = ends if until is None else min(ends, max(until, time.monotonic()))
-            if not self._pipe.poll(max(0.0, limit - time.monotonic())):
+            limit = ends if until is None else min(ends, until)
+            if not self._answers(limit):
                 self.close()
                 if limit < ends:
                     raise OutOfTime
@@ -93,6 +95,22 @@ class Worker:
         if answer.lost:
             self.close()
         return answer
+
+    def _answers(self, limit: float) -> bool:
+        """Wait for an answer; a process that is gone gives none, whoever else holds its pipe.
+
+        Raises:
+            EOFError: the process is gone.
+        """
+        assert self._pipe is not None
+        while not self._pipe.poll(min(LOOK, max(0.0, limit - time.monotonic()))):
+            if self._process is None or self._process.poll() is not None:
+                if self._pipe.poll():
+                    break
+                raise EOFError
+            if time.monotonic() >= limit:
+                return False
+        return True
 
     def kill(self) -> None:
         """End the process while another thread waits for it."""
@@ -142,7 +160,7 @@ class Worker:
         try:
             self._pipe.send(self._start)
             told: Sequence[Diagnostic] | str = "it does not answer"
-            if self._pipe.poll(START_SECONDS):
+            if self._answers(time.monotonic() + START_SECONDS):
                 told = self._pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             told = self._epitaph()

@@ -3,7 +3,8 @@
 On a GPU: CUDA events around the replay of a graph, after a write of twice the L2 cache. Launches
 that are short stand in the graph several times, each on tensors of its own, so that the events are
 apart by more than they are coarse and no launch finds its data in the cache. Kernels that cannot be
-captured are launched plainly, behind a wait on the device that hides what launching costs.
+captured are launched plainly, behind a wait on the device that hides what launching costs. Kernels
+that need several processes bring a timer of their own (`protocol.Kernels`).
 
 On a CPU: a wall clock around enough repetitions, the collector of garbage off. Caches stay warm.
 """
@@ -60,7 +61,7 @@ class Clock:
         plain = min(self._events(lambda: first[0]()) for _ in range(3))
         if not graph:
             return Timer(lambda: self._events(first[0]), "launched")
-        single = self._captured(first)
+        single = None if _waits(first[0]) else self._captured(first)
         if single is None:
             return Timer(lambda: self._events(first[0]), "launched")
         once = min(plain, *(self._events(single, hide=False) for _ in range(3)))
@@ -97,6 +98,7 @@ class Clock:
             raise
         except Exception:  # noqa: BLE001  what cannot be captured raises anything
             torch.cuda.synchronize()
+            self._pool = None  # it is recorded to for good
             return None
         torch.cuda.synchronize()
         return graph.replay  # type: ignore[no-any-return]
@@ -118,6 +120,21 @@ class Clock:
         after.record()
         after.synchronize()
         return float(before.elapsed_time(after)) * 1e-3
+
+
+def _waits(launch: Callable[[], Any]) -> bool:
+    """Whether a launch waits for the device: a capture that fails leaves a process half broken."""
+    import torch
+
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        launch()
+    except RuntimeError:
+        return True
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+    return False
 
 
 def ceilings(device: Device) -> dict[str, float]:

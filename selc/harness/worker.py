@@ -28,6 +28,7 @@ def main(descriptor: int) -> None:
     """Serve until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _tie_to_parent()
+    os.set_inheritable(descriptor, False)
     pipe = Connection(descriptor)
     start: Start = pipe.recv()
     try:

@@ -108,6 +108,12 @@ def _segfault() -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def _orphan() -> None:
+    if os.fork() == 0:
+        time.sleep(1000)
+    os._exit(8)
+
+
 def _hang() -> None:
     time.sleep(1000)
 
@@ -147,6 +153,7 @@ def _fuse(path: Path) -> None:
 MODES = {
     "exit": _exit,
     "segfault": _segfault,
+    "orphan": _orphan,
     "hang": _hang,
     "slow": _slow,
     "memory": _memory,

@@ -106,7 +106,9 @@ def test_failures_are_listed_and_the_rest_is_measured(sums, profile) -> None:
         "not supported: needs a tile below 64",
         "ValueError: first line",
     }
-    assert "warning[SEL956]: 2 of 7 candidates of `sum` failed, as stock: the worker" in result.stderr
+    assert (
+        "warning[SEL956]: 2 of 7 candidates of `sum` failed, as stock: the worker" in result.stderr
+    )
     assert result.stderr.count("warning[SEL956]") == 5
 
 
@@ -272,6 +274,18 @@ def test_no_gpu(sums, profile) -> None:
         pytest.skip("there is one")
     result = CliRunner().invoke(app, [*arguments(sums, profile({1: 1})), "--device", "cuda"])
     assert (result.exit_code, "[SEL953]: torch sees no CUDA device" in result.stderr) == (2, True)
+
+
+def test_it_runs_without_what_the_compiler_needs(sums, profile) -> None:
+    code = (
+        "import sys\n"
+        "for name in ('libcst', 'z3', 'msgspec', 'networkx', 'filelock', 'yaml'):\n"
+        "    sys.modules[name] = None\n"
+        "from selc.cli import main; main()"
+    )
+    command = [sys.executable, "-c", code, *arguments(sums, profile({1: 1}), "--limit", "1")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_command_imports_no_torch_before_it_must() -> None:

@@ -75,6 +75,7 @@ def test_failures_that_raise(isolated: LocalExecutor, mode: str, words: str) -> 
     [
         ("exit", "the worker process ended with status 7 (about to leave)"),
         ("segfault", "the worker process was ended by SIGSEGV"),
+        ("orphan", "the worker process ended with status 8"),
         ("hang", "no answer within 2 s"),
     ],
 )

@@ -27,6 +27,11 @@ class Gpu:
         self.log: list[str] = []
         self.capturing: list[float] | None = None
         self.capturable = True
+        self.waits = False
+        self.forbidden: int | str = 0
+
+    def forbid(self, mode: int | str) -> None:
+        self.forbidden = mode
 
     def work(self, name: str, seconds: float) -> None:
         if self.capturing is not None:
@@ -34,6 +39,8 @@ class Gpu:
                 raise RuntimeError("operation not permitted when stream is capturing")
             self.capturing.append(seconds)
             return
+        if self.waits and self.forbidden:
+            raise RuntimeError("called a synchronizing CUDA operation")
         self.now += seconds
         self.log.append(name)
 
@@ -72,6 +79,8 @@ class Gpu:
             "stream": lambda s: __import__("contextlib").nullcontext(),
             "graph_pool_handle": lambda: 1,
             "synchronize": lambda: None,
+            "get_sync_debug_mode": lambda: 0,
+            "set_sync_debug_mode": self.forbid,
             "_sleep": lambda cycles: gpu.work("wait", 100e-6),
         }.items():
             monkeypatch.setattr(torch.cuda, name, value, raising=False)
@@ -109,11 +118,11 @@ def test_short_kernels_stand_in_a_graph_several_times(
     assert gpu.log == ["flush", "event", how, "event"]
 
 
-@pytest.mark.parametrize("reason", ["not allowed", "impossible"])
+@pytest.mark.parametrize("reason", ["not wanted", "impossible", "waits"])
 def test_kernels_that_cannot_be_captured_are_launched(gpu: Gpu, reason: str) -> None:
-    gpu.capturable = reason == "not allowed"
+    gpu.capturable, gpu.waits = reason == "not wanted", reason == "waits"
     clock = Clock(Device("cuda", "x", 1000))
-    timer = clock.timer(launches(gpu, LAUNCH), graph=reason == "impossible")
+    timer = clock.timer(launches(gpu, LAUNCH), graph=reason != "not wanted")
     gpu.log.clear()
     assert timer.run() == pytest.approx(LAUNCH)
     assert timer.how == "launched"
