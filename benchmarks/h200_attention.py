@@ -42,8 +42,8 @@ BATCHES, CONTEXTS = (1, 2, 4, 8, 16, 32, 64), (1024, 2048, 4096, 8192, 16384, 32
 QUICK = tuple(itertools.product((1, 8, 32), (2048, 8192, 32768)))
 DEFAULT = (16, 64, 4, 3)  # BLOCK_M, BLOCK_N, num_warps, num_stages
 DECODE = (
-    *((16, 32, 4, s) for s in (3, 4, 5)),
-    *((16, 64, w, s) for w in (4, 8) for s in (2, 3, 4)),
+    *((16, 32, w, s) for w in (1, 2, 4) for s in (3, 4)),
+    *((16, 64, w, s) for w in (2, 4, 8) for s in (2, 3, 4)),
     *((16, 128, w, s) for w in (4, 8) for s in (2, 3)),
 )
 PREFILL = (
@@ -95,8 +95,12 @@ def launch(cfg: Config, inputs: paging.Inputs) -> Any:
 # Compiling
 
 
-def variants(quick: bool) -> list[tuple[dict[str, Any], int, str, Config]]:
-    """Everything that is compiled: model, page size, layout of a page, configuration."""
+Variant = tuple[dict[str, Any], int, str, Config, bool]
+"""Model, page size, layout of a page, configuration, whether the second kernel starts early."""
+
+
+def variants() -> list[Variant]:
+    """Everything that is compiled."""
     out = []
     for (d, dtype), page, tile in itertools.product(SHAPES, (16, 64, 128), RIGHT_TILES):
         out.append(({**LLAMA, "head_dim": d, "dtype": dtype}, page, "NHD", config(256, tile)))
@@ -106,20 +110,20 @@ def variants(quick: bool) -> list[tuple[dict[str, Any], int, str, Config]]:
     for tile in (*DECODE, *PREFILL):
         out += [(LLAMA, page, "NHD", config(256, tile)) for page in (16, 128)]
     out.append((LLAMA, 16, "HND", config(256, DEFAULT)))
-    return list(
-        {json.dumps([m, p, y, dataclasses.astuple(c)]): (m, p, y, c) for m, p, y, c in out}.values()
-    )
+    every: list[Variant] = [(*v, False) for v in out]
+    every.append((LLAMA, 16, "NHD", config(256, DEFAULT), True))
+    return list({repr(v): v for v in every}.values())
 
 
 RIGHT_TILES = (DEFAULT, (64, 32, 8, 2))
 BITS_TILES = (DEFAULT, (16, 128, 8, 2), (64, 64, 4, 2), (128, 64, 8, 2))
 
 
-def compile_one(variant: tuple[dict[str, Any], int, str, Config]) -> str:
+def compile_one(variant: Variant) -> str:
     """Compile one variant into Triton's cache; a message if it cannot be."""
     from selc.harness.kernels import attention_triton
 
-    model, page, layout, cfg = variant
+    model, page, layout, cfg, attention_triton.PDL = variant
     call = Call("attention", {}, {"model": model}, (Request(0, 1, 1),), {"page_size": page})
     shape = dataclasses.replace(paging.shape_of(call), layout=layout)
     try:
@@ -129,9 +133,9 @@ def compile_one(variant: tuple[dict[str, Any], int, str, Config]) -> str:
     return ""
 
 
-def compile_all(log: Log, quick: bool) -> None:
+def compile_all(log: Log) -> None:
     began = time.monotonic()
-    work = variants(quick)
+    work = variants()
     count = max(1, min(len(work), (os.cpu_count() or 2) - 2))
     with multiprocessing.get_context("spawn").Pool(count) as pool:
         messages = [m for m in pool.imap_unordered(compile_one, work) if m]
@@ -325,7 +329,7 @@ def timed(clock: Clock, cfg: Config, sets: Sequence[paging.Inputs]) -> float | N
 def decode(log: Log, clock: Clock, cells: Sequence[tuple[int, int]], deadline: float) -> None:
     print("3. decode, bfloat16, 32/8 heads of 128, pages of 16; us, and GB/s of the best")
     head = f"  {'n':>2} {'context':>8} {'unsplit':>9} {'best':>9} {'stride':>7}  {'tile':16} "
-    print(head + "  GB/s  of copy  x unsplit    sdpa page128     HND")
+    print(head + "  GB/s  of copy  x unsplit    sdpa   split   early page128     HND")
     for batch, context in cells:
         if time.monotonic() > deadline:
             print("   out of time; the other cells were not measured")
@@ -348,6 +352,7 @@ def decode(log: Log, clock: Clock, cells: Sequence[tuple[int, int]], deadline: f
         best = min(found, key=lambda c: found[c])
         rate = moved / found[best] * 1e6
         beside: dict[str, float | None] = {"sdpa": sdpa(clock, batch, context)}
+        beside |= early(log, clock, config(ranked_split(ranked), DEFAULT), sets)
         del sets
         for name, extra in (("page128", {"page_size": 128}), ("HND", {"kv_layout": "HND"})):
             cfg = best if name == "page128" else config(best.split_stride, DEFAULT)
@@ -370,6 +375,31 @@ def decode(log: Log, clock: Clock, cells: Sequence[tuple[int, int]], deadline: f
             + " ".join("      -" if v is None else f"{v:7.1f}" for v in beside.values()),
             flush=True,
         )
+
+
+def ranked_split(ranked: Sequence[tuple[int, float]]) -> int:
+    """The fastest stride that splits."""
+    return next((s for s, _ in ranked if s), STRIDES[1])
+
+
+def early(
+    log: Log, clock: Clock, cfg: Config, sets: Sequence[paging.Inputs]
+) -> dict[str, float | None]:
+    """The second kernel started while the first one ends, and not."""
+    import torch
+
+    from selc.harness.kernels import attention_triton
+
+    plain, out = timed(clock, cfg, sets), launch(cfg, sets[0])
+    attention_triton.PDL = True
+    try:
+        us = timed(clock, cfg, sets)
+        log.check(torch.equal(launch(cfg, sets[0]), out), f"started early: {cfg}")
+    except RuntimeError as error:
+        print("  started early:", str(error)[:200])
+        us = None
+    attention_triton.PDL = False
+    return {"split": plain, "early": us}
 
 
 # 4. Prefill
@@ -411,7 +441,7 @@ def main() -> None:
     cells = QUICK if args.quick else tuple(itertools.product(BATCHES, CONTEXTS))
     with (args.out / "attention.jsonl").open("w") as stream:
         log = Log(stream)
-        for name, part in stages(log, parts, cells, args.quick, began + args.budget):
+        for name, part in stages(log, parts, cells, began + args.budget):
             start = time.monotonic()
             part()
             print(f"   ({name}: {time.monotonic() - start:.0f} s)", flush=True)
@@ -420,9 +450,9 @@ def main() -> None:
 
 
 def stages(
-    log: Log, parts: set[str], cells: Sequence[tuple[int, int]], quick: bool, deadline: float
+    log: Log, parts: set[str], cells: Sequence[tuple[int, int]], deadline: float
 ) -> Iterator[tuple[str, Callable[[], None]]]:
-    yield "compile", lambda: compile_all(log, quick)
+    yield "compile", lambda: compile_all(log)
     import torch
     import triton
 

@@ -75,7 +75,7 @@ def attention(
     batch: Batch,
     strides: tuple[int, ...] = STRIDES,
     widths: tuple[int, ...] = (32, 64, 128),
-    warps: tuple[int, ...] = (4, 8),
+    warps: tuple[int, ...] = (2, 4, 8),
     stages: tuple[int, ...] = (2, 3, 4),
 ) -> Launch:
     assume(batch.batch_size <= engine.max_num_seqs, "the scheduler's limit of requests")
