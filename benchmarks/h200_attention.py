@@ -53,6 +53,7 @@ PREFILL = (
     (128, 128, 8, 2),
 )
 SHAPES = [(d, t) for d in (64, 96, 128, 256) for t in ("bfloat16", "float16")]
+EARLY = ((1, 2048), (1, 8192), (8, 8192))
 ROUNDS = 5
 
 
@@ -329,7 +330,7 @@ def timed(clock: Clock, cfg: Config, sets: Sequence[paging.Inputs]) -> float | N
 def decode(log: Log, clock: Clock, cells: Sequence[tuple[int, int]], deadline: float) -> None:
     print("3. decode, bfloat16, 32/8 heads of 128, pages of 16; us, and GB/s of the best")
     head = f"  {'n':>2} {'context':>8} {'unsplit':>9} {'best':>9} {'stride':>7}  {'tile':16} "
-    print(head + "  GB/s  of copy  x unsplit    sdpa   split   early page128     HND")
+    print(head + "  GB/s  of copy  x unsplit    sdpa page128     HND")
     for batch, context in cells:
         if time.monotonic() > deadline:
             print("   out of time; the other cells were not measured")
@@ -352,7 +353,6 @@ def decode(log: Log, clock: Clock, cells: Sequence[tuple[int, int]], deadline: f
         best = min(found, key=lambda c: found[c])
         rate = moved / found[best] * 1e6
         beside: dict[str, float | None] = {"sdpa": sdpa(clock, batch, context)}
-        beside |= early(log, clock, config(ranked_split(ranked), DEFAULT), sets)
         del sets
         for name, extra in (("page128", {"page_size": 128}), ("HND", {"kv_layout": "HND"})):
             cfg = best if name == "page128" else config(best.split_stride, DEFAULT)
@@ -375,31 +375,6 @@ def decode(log: Log, clock: Clock, cells: Sequence[tuple[int, int]], deadline: f
             + " ".join("      -" if v is None else f"{v:7.1f}" for v in beside.values()),
             flush=True,
         )
-
-
-def ranked_split(ranked: Sequence[tuple[int, float]]) -> int:
-    """The fastest stride that splits."""
-    return next((s for s, _ in ranked if s), STRIDES[1])
-
-
-def early(
-    log: Log, clock: Clock, cfg: Config, sets: Sequence[paging.Inputs]
-) -> dict[str, float | None]:
-    """The second kernel started while the first one ends, and not."""
-    import torch
-
-    from selc.harness.kernels import attention_triton
-
-    plain, out = timed(clock, cfg, sets), launch(cfg, sets[0])
-    attention_triton.PDL = True
-    try:
-        us = timed(clock, cfg, sets)
-        log.check(torch.equal(launch(cfg, sets[0]), out), f"started early: {cfg}")
-    except RuntimeError as error:
-        print("  started early:", str(error)[:200])
-        us = None
-    attention_triton.PDL = False
-    return {"split": plain, "early": us}
 
 
 # 4. Prefill
@@ -427,6 +402,27 @@ def prefill(log: Log, clock: Clock) -> None:
             print(f"  {batch} x {rows} of {context}, stride {stride}: {text}", flush=True)
 
 
+# 5. The second kernel started while the first one ends
+
+
+def early(log: Log, clock: Clock) -> None:
+    import torch
+
+    from selc.harness.kernels import attention_triton
+
+    for (batch, context), stride in zip(EARLY, (256, 256, 512), strict=True):
+        sets = copies(prepared([Request(i, 1, context) for i in range(batch)], page_size=16))
+        cfg = config(stride, DEFAULT)
+        plain, out = timed(clock, cfg, sets), launch(cfg, sets[0])
+        attention_triton.PDL = True
+        us = timed(clock, cfg, sets)
+        same = torch.equal(launch(cfg, sets[0]), out)
+        attention_triton.PDL = False
+        log.check(same, f"started early: {batch} x {context}")
+        log.line(kind="early", batch=batch, context=context, stride=stride, plain=plain, early=us)
+        print(f"5. {batch} x {context}, stride {stride}: {plain:.1f} us, started early {us:.1f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="a folder for attention.jsonl")
@@ -438,7 +434,8 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("TRITON_CACHE_DIR", str(Path("/tmp/selc-triton")))
     parts = set(args.only.split(","))
-    cells = QUICK if args.quick else tuple(itertools.product(BATCHES, CONTEXTS))
+    rest = [] if args.quick else itertools.product(BATCHES, CONTEXTS)
+    cells = list(dict.fromkeys((*QUICK, *rest)))
     with (args.out / "attention.jsonl").open("w") as stream:
         log = Log(stream)
         for name, part in stages(log, parts, cells, began + args.budget):
@@ -470,6 +467,7 @@ def stages(
             yield "prefill", lambda: prefill(log, clock)
         if "decode" in parts:
             yield "decode", lambda: decode(log, clock, cells, deadline)
+            yield "early", lambda: early(log, clock)  # last: what is captured may not be supported
 
 
 if __name__ == "__main__":
