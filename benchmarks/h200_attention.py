@@ -463,10 +463,11 @@ def stages(
         clock = Clock()
         log.copy = copy_bandwidth(clock)
         print(f"{name}: copy {log.copy / 1e9:.0f} GB/s")
-        if "prefill" in parts:
-            yield "prefill", lambda: prefill(log, clock)
         if "decode" in parts:
-            yield "decode", lambda: decode(log, clock, cells, deadline)
+            yield "decode", lambda: decode(log, clock, cells, deadline - 15)
+        if "prefill" in parts and time.monotonic() < deadline - 10:
+            yield "prefill", lambda: prefill(log, clock)
+        if "decode" in parts and time.monotonic() < deadline - 5:
             yield "early", lambda: early(log, clock)  # last: what is captured may not be supported
 
 
