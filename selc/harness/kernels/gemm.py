@@ -2,11 +2,14 @@
 
 The choice is that of a tile (`BLOCK_M`, `BLOCK_N`, `BLOCK_K`, `GROUP_M`, `num_warps`,
 `num_stages`), in how many parts the sum over K is cut (`SPLIT_K`; the parts are added in their
-order), and to what the rows are filled up (`padding`). `swap_ab` says whether the weights are the
-matrix unit's first operand (by default for tiles of few rows), `persistent` whether programs go on
-to further tiles (by default where tiles are large and many). The layer is `linear` (qkv, o,
-gate_up, down) of the facts' model, or `n` and `k` of the call's extra; with `out_dtype` float32
-there the sums are not rounded once more, which shows every difference between two orders.
+order), and to what the rows are filled up (`padding`). It may hold more: whether the weights are
+the matrix unit's first operand (`swap_ab`, by default for tiles of few rows), whether programs go
+on to further tiles (`persistent`, by default where tiles are large and many), and whether the
+kernel that adds the parts is started before the first one ends (`pdl`).
+
+The layer is `linear` (qkv, o, gate_up, down) of the facts' model, or `n` and `k` of the call's
+extra. With `out_dtype` float32 there, sums are not rounded once more, which shows every difference
+between two orders.
 """
 
 from __future__ import annotations
@@ -65,6 +68,7 @@ class Gemm:
         "padding",
         "swap_ab",
         "persistent",
+        "pdl",
     )
 
     def prepare(self, call: Call, device: str) -> Inputs:

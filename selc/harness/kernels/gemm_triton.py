@@ -41,6 +41,7 @@ def tile_kernel(
     GROUP_M: tl.constexpr,
     SPLIT_K: tl.constexpr,
     SWAP: tl.constexpr,
+    PDL: tl.constexpr,
 ):
     """A tile of one part of the sum; `out` is the result, or the parts one after the other."""
     down = tl.cdiv(rows, BLOCK_M)
@@ -68,6 +69,8 @@ def tile_kernel(
         else:
             total = tl.dot(a, b.T, total)
 
+    if PDL:
+        tl.extra.cuda.gdc_launch_dependents()
     if SWAP:
         row = top + tl.arange(0, BLOCK_M)[None, :]
         column = left + tl.arange(0, BLOCK_N)[:, None]
@@ -114,11 +117,13 @@ def walk_kernel(
 
 
 @triton.jit(do_not_specialize=["eights"])
-def add_parts(parts, out, eights, SPLIT_K: tl.constexpr, BLOCK: tl.constexpr):
+def add_parts(parts, out, eights, SPLIT_K: tl.constexpr, BLOCK: tl.constexpr, PDL: tl.constexpr):
     """Add the parts of each sum in their order; there are eight times `eights` sums."""
     count = eights.to(tl.int64) * 8
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = place < count
+    if PDL:
+        tl.extra.cuda.gdc_wait()
     total = tl.load(parts + place, mask=inside, other=0.0)
     for part in tl.static_range(1, SPLIT_K):
         total += tl.load(parts + count * part + place, mask=inside, other=0.0)
@@ -163,13 +168,14 @@ def run(choice: Mapping[str, Any], inputs: Any) -> Tensor:
         launch(walk_kernel, (min(programs, tiles),), *operands, target, *sizes, **options)
         return out[: inputs.rows]
     parts = out if split_k == 1 else _parts(inputs, split_k, rows, columns)
-    options = {**shared, "SPLIT_K": split_k, "SWAP": swap}
+    pdl = split_k > 1 and bool(choice.get("pdl", False))
+    options = {**shared, "SPLIT_K": split_k, "SWAP": swap, "PDL": pdl}
     launch(tile_kernel, (tiles, split_k), *operands, parts, rows, columns, depth, **options)
     if split_k > 1:
         eights = rows * columns // ALIGNED
         blocks = -(-rows * columns // REDUCE)
-        constants = {"SPLIT_K": split_k, "BLOCK": REDUCE, "num_warps": 4}
-        launch(add_parts, (blocks,), parts, out, eights, **constants)
+        constants = {"SPLIT_K": split_k, "BLOCK": REDUCE, "PDL": pdl, "num_warps": 4}
+        launch(add_parts, (blocks,), parts, out, eights, launch_pdl=pdl, **constants)
     return out[: inputs.rows]
 
 
