@@ -19,7 +19,7 @@ class Progress:
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     budget: float | None = None
     """Seconds after which the run ends in any case."""
-    _start: float = field(default_factory=time.monotonic)
+    _start: float = field(default_factory=lambda: time.monotonic())
     _began: tuple[str, float, int] = ("", 0.0, 0)
     _last: float = 0.0
     _width: int = 0
