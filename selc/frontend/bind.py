@@ -44,9 +44,8 @@ def bind(cx: Lowering, st: State, func: Func) -> dict[str, V]:
         kind, _, _ = dsl.annotation(a.annotation)
         value = _value(cx, st, a.arg, (a.arg,), kind, span)
         if isinstance(value, Seq):
-            value = sequences.declare(
-                cx, a.arg, cx.facts.inputs[a.arg], ast.unparse(a.annotation) if a.annotation else ""
-            )
+            decl, text = cx.facts.inputs[a.arg], ast.unparse(a.annotation) if a.annotation else ""
+            value = sequences.declare(cx, a.arg, decl, decl.kind or kind, text)
         if value is None and a.arg == "self" and func.cls is not None:
             value = _self(cx, st, func.cls)
         if value is None and a.arg == "cls" and func.flavour == "class" and func.cls is not None:
@@ -297,7 +296,7 @@ def declare(cx: Lowering, name: str, decl: InputDecl, annotated: str) -> V:
             Diagnostic("SEL911", message, decl.span, help="leave the kind out of the facts")
         )
     if decl.length is not None or decl.element is not None:
-        return sequences.declare(cx, name, decl, "")
+        return sequences.declare(cx, name, decl, kind, "")
     if decl.values is not None:
         values = tuple(literals.resolve(cx, v) for v in decl.values)
         if any(isinstance(v, dict) for v in decl.values):

@@ -30,20 +30,18 @@ METHODS: Final = frozenset({"min", "max", "sum", "any", "all"})
 ONLY: Final = "only its max, min, sum, len, any and all may reach a choice"
 
 
-def declare(cx: Lowering, name: str, decl: InputDecl, annotation: str) -> Seq:
+def declare(cx: Lowering, name: str, decl: InputDecl, kind: str, annotation: str) -> Seq:
     """A sequence input; an annotation tells arrays, which compare element by element."""
     assert decl.length is not None
     assert decl.element is not None
-    if decl.kind not in ("runtime", "unpinnable", "request"):
-        message = f"the sequence input `{name}` cannot be a {decl.kind}"
+    if kind not in ("runtime", "unpinnable", "request"):
+        message = f"the sequence input `{name}` cannot be a {kind}"
         raise Refused(
             Diagnostic("SEL911", message, decl.span, help="make it runtime, unpinnable or request")
         )
     if name not in cx.sequences:
         length, element = Domain(*decl.length), Domain(*decl.element)
-        cx.sequences[name] = SequenceInput(
-            name, decl.kind, length, element, {}, len(cx.graph.inputs)
-        )
+        cx.sequences[name] = SequenceInput(name, kind, length, element, {}, len(cx.graph.inputs))
     known = "ndarray" in annotation or "Tensor" in annotation
     listed = any(w in annotation for w in ("list", "List", "tuple", "Tuple", "Sequence"))
     return Seq(name, True if known else False if listed else None)

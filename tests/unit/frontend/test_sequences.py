@@ -110,3 +110,31 @@ def test_arrays_compare_element_by_element(tmp_path: Path, test: str) -> None:
 def test_nothing_else(tmp_path: Path, body: str, bounds: tuple[int, ...], words: str) -> None:
     write(tmp_path, {"mod.py": f"def choose(lens: list[int]):\n    return {body}\n"})
     assert words in refusal(tmp_path, "pkg.mod:choose", FACTS.format(*bounds))
+
+
+@pytest.mark.parametrize("kind", ["Runtime", "Unpinnable", "Request"])
+def test_the_kind_may_stand_in_the_program(kind: str, tmp_path: Path) -> None:
+    source = f"""from selc.lang import Bits, Request, Runtime, Unpinnable, record, selection
+
+@record
+class Batch:
+    lens: {kind}[list[int]]
+
+@record
+class Launch:
+    most: Bits[int]
+
+@selection(family="toy", scope="launch")
+def in_record(batch: Batch) -> Launch:
+    return Launch(most=max(batch.lens))
+
+@selection(family="toy", scope="launch")
+def bare(lens: {kind}[list[int]]) -> Launch:
+    return Launch(most=max(lens))
+"""
+    write(tmp_path, {"mod.py": source})
+    for name in ("in_record", "bare"):
+        facts = "inputs: {lens: {length: [1, 9], element: {range: [1, 64]}}}"
+        made = lift(tmp_path, f"pkg.mod:{name}", facts)
+        (sequence,) = made.sequences.values()
+        assert (sequence.kind, list(sequence.aggregates)) == (kind.lower(), ["max"])
