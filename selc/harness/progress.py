@@ -29,7 +29,7 @@ class Progress:
         now = time.monotonic()
         if self._began[0] != what:
             self._began = (what, now, done)
-        terminal = self.stream.isatty()
+        terminal = not self.stream.closed and self.stream.isatty()
         if now - self._last < EVERY[terminal] and not (terminal and done == total):
             return
         if not terminal and not self._last:
