@@ -90,6 +90,8 @@ class Runner:
         kernels = self._kernels[job.family]
         if not getattr(kernels, "graph", True):
             return
+        if job.call.key not in self._prepared:
+            self.release()  # other processes need the memory too
         found = self._ready(job.call, kernels)
         own = getattr(kernels, "warm", None)
         (own or kernels.launch)(job.choice, found.sets[0])
