@@ -18,8 +18,9 @@ LANES: Final = 32
 VECTOR: Final = 64
 
 
-def run(choice: Mapping[str, Any], x: Tensor, weight: Tensor, eps: float) -> Tensor:
+def run(choice: Mapping[str, Any], inputs: Any) -> Tensor:
     """Every row by its root mean square, times the weight."""
+    x, weight, eps = inputs.x, inputs.weight, inputs.eps
     block, warps = choice["BLOCK_SIZE"], choice.get("num_warps", 4)
     if block < 1 or warps < 1 or block & (block - 1) or warps & (warps - 1):
         raise Unsupported("blocks and warps are powers of two")
@@ -31,11 +32,11 @@ def run(choice: Mapping[str, Any], x: Tensor, weight: Tensor, eps: float) -> Ten
         square[:, : part.shape[1]] = part * part
         total[:rows] += _tree(square, min(LANES * warps, block))
     scale = (1.0 / torch.sqrt(total / hidden + eps))[:rows, None]
-    out = torch.empty_like(x)
+    out = torch.empty_like(x, dtype=inputs.out)
     for start in range(0, hidden, block):
         end = min(start + block, hidden)
         out[:, start:end] = (x[:, start:end].float() * scale * weight[start:end].float()).to(
-            x.dtype
+            inputs.out
         )
     return out
 

@@ -37,7 +37,7 @@ def run(choice: Mapping[str, Any], inputs: Any) -> Tensor:
     """The normed rows under a choice."""
     block, warps = positive(choice, "BLOCK_SIZE", "num_warps")
     x = inputs.x
-    out = torch.empty_like(x)
+    out = torch.empty_like(x, dtype=inputs.out)
     launch(
         row_kernel,
         (len(x),),
