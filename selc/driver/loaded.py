@@ -79,9 +79,10 @@ def find(top: Path, key: str, files: Mapping[str, str]) -> Path | None:
         hold(place)
         if content_of(place / PACKAGE) != content:
             return None
-        os.utime(place)
     except OSError:
         return None
+    with contextlib.suppress(OSError):
+        os.utime(place)
     return place / PACKAGE
 
 
@@ -93,7 +94,7 @@ def hold(place: Path) -> None:
     """
     while str(place) not in _HELD:
         place.mkdir(parents=True, exist_ok=True)
-        handle = os.open(place / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = _opened(place / LOCK)
         if fcntl is None:
             os.close(handle)
             return
@@ -179,6 +180,14 @@ def _dropped(place: Path, old: bool) -> bool:
     finally:
         os.close(handle)
     return True
+
+
+def _opened(path: Path) -> int:
+    """The file of a lock; for reading where nothing may be written, which a shared lock can do."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError:
+        return os.open(path, os.O_RDONLY)
 
 
 def _is_there(handle: int, path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -149,6 +150,25 @@ def test_without_a_cache_that_can_be_written(project: Path, private_cache: Path)
     with pytest.warns(RuntimeWarning, match=r"cannot be written .*for this process alone"):
         module = selc.load("plan.py", facts=["facts.yaml"], native=False)
     assert module.select_unpinned(m=300).lanes == 32
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None and os.geteuid() == 0, reason="is root")
+def test_a_filled_cache_that_may_only_be_read(project: Path, private_cache: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    program = HIT + "print(module.__file__, module.select_unpinned(m=300).lanes)"
+    bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    command = [*(bound if os.geteuid() == 0 else ()), sys.executable, "-W", "error", "-c", program]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    everything = [private_cache, *private_cache.rglob("*")]
+    for path in everything:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    finally:
+        for path in everything:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    where, lanes = done.stdout.splitlines()[-1].split()
+    assert (Path(where).is_relative_to(private_cache), lanes) == (True, "32")
 
 
 def test_what_cannot_be_compiled(project: Path) -> None:
