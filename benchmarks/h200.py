@@ -62,7 +62,8 @@ def stages(s: str, out: str) -> dict[str, list[Step]]:
         for f in ("attention", "attention_d64", "gemm_qkv", "gemm_down", "moe")
     ]  # fmt: skip
     classes = [
-        selc(f"classes {name}", 200, "bits", f"{s}/{f}", "--classes", "--quick", "--magnitudes",
+        selc(f"classes {name}", 200, "bits", f"{s}/{f}", "--classes", "--magnitudes",
+             "--budget", "{left}",
              "--configs", f"{s}/configs/{name}.json", "--fields", fields(s, name),
              "-o", f"{out}/classes_{name}.json")
         for name, f in (("moe", "moe"), ("gemm", "gemm_down"), ("attention", "attention"),
