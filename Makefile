@@ -64,8 +64,11 @@ mutants: $(READY) ## how many mutants of certificates the checker finds
 bench-growth: $(READY) ## how compilation grows with the size of a selection
 	$(PY) benchmarks/growth.py
 
-bench-vra: $(READY) ## how legality of 7,168 assignments of the attention plan is decided
+bench-vra: $(READY) ## how legality is decided: 7,168 assignments of attention, all deployments, 10^12
 	$(PY) benchmarks/vra.py
+
+bench-brute: $(READY) ## compare legality with a brute-force judge (docs/analysis.md); some minutes
+	$(PY) benchmarks/brute.py
 
 lint-accuracy: $(READY) corpus ## recall and precision of `selc lint` on the engines (docs/lint-accuracy.md)
 	$(PY) benchmarks/lint_accuracy.py
