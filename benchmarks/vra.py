@@ -59,7 +59,7 @@ inputs:
 """
 
 
-MEANS = ("ranges", "corners", "enumeration", "solver", "samples")
+MEANS = ("ranges", "corners", "enumeration", "interface", "solver", "samples")
 FAMILIES = ("attention_fa3", "all_reduce", "moe")
 STAGES = 20
 """Pins of the generated selection: four values each, and a guard between any two neighbours."""

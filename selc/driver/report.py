@@ -142,6 +142,7 @@ def _guards(answer: Answer, width: int) -> list[str]:
     for g in shown:
         says = g["evidence"]
         says += f" ({g['points']} points)" if says == "sampled" else ""
+        says += f" (undecided after {g['budget']})" if g.get("budget") else ""
         says += " (unseen)" if g.get("unseen") else ""
         row = (says, _place(g["location"]), " ".join(g["text"].split()) + _excluded(g))
         counts[row] = counts.get(row, 0) + 1
@@ -151,6 +152,11 @@ def _guards(answer: Answer, width: int) -> list[str]:
         lines.append(f"  and {len(rows) - MAX_GUARDS} more; --format json lists them all")
     if any(g["evidence"] == "sampled" for g in guards):
         lines.append("  SAMPLED guards were tried, not proved; they are checked on every call")
+    if any(g["evidence"] == "unknown" or "budget" in g for g in guards):
+        lines.append("  UNKNOWN: a budget ran out, and what it left undecided is not legal;")
+        lines.append(
+            "  narrow the ranges of what the guard reads, or state a promise as an `assume`"
+        )
     return lines
 
 

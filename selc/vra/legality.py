@@ -284,7 +284,7 @@ class _Work:
             r.budget = f"{left} evaluations"
         elif self.samples and left <= DEAR:
             step("samples", lambda: self.sample(r, test, combos, seen))
-        elif not self.samples:
+        else:
             r.budget = f"{self.rlimit} solver steps per assignment"
 
     def sample(

@@ -1,0 +1,102 @@
+"""What goes wrong is said, and leaves nothing behind that looks as if it had gone right."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from selc.vra import legality as deciding
+from tests.driver.conftest import Compile
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = "import sys; from selc.cli import main; sys.exit(main())"
+
+HARD = """\
+def plan(m, n, k):
+    width = 16 if m * n <= 64 else 128
+    assert (m * n + k * k) * width % 1_000_003 != 7
+    return {"width": width}
+"""
+
+HARD_FACTS = """\
+selection: {function: plan, scope: launch, returns: {width: bits}}
+inputs:
+  m: {kind: runtime, type: int, range: [1, 100000]}
+  n: {kind: runtime, type: int, range: [1, 100000]}
+  k: {kind: runtime, type: int, range: [1, 100000]}
+"""
+
+
+@pytest.fixture
+def hard(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A guard that nothing but the solver could decide, and a solver that may take no step."""
+    (project / "plan.py").write_text(HARD)
+    (project / "facts.yaml").write_text(HARD_FACTS)
+    nothing = functools.partial(deciding.legality, rlimit=1, samples=0, max_points=1)
+    monkeypatch.setattr(deciding, "legality", nothing)
+    return project
+
+
+def test_a_budget_that_is_too_small_is_not_an_answer(hard: Path, compiled: Compile) -> None:
+    outcome = compiled()
+    assert outcome.exit_code == 1
+    assert outcome.json["legal"]["legal"] == 0
+    assert outcome.json["legal"]["relation"] == []
+    (guard,) = [g for g in outcome.json["guards"] if g["text"].startswith("(m * n")]
+    assert guard["evidence"] == "unknown"
+    assert guard["budget"] == "1 solver steps per assignment"
+    assert "unknown (undecided after 1 solver steps per assignment)" in outcome.text
+    assert "narrow the ranges of what the guard reads" in outcome.text
+    (found,) = [d for d in outcome.diagnostics if d.code == "SEL931"]
+    assert "what is undecided is not legal" in " ".join(found.notes)
+
+
+def interrupted(folder: Path, after: float) -> tuple[int, str]:
+    """The command, interrupted after some seconds: its exit code and what it said."""
+    running = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, "compile", "plan.py:plan", "--facts", "facts.yaml",
+         "-o", "plan_selector", "--no-native"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    time.sleep(after)
+    running.send_signal(signal.SIGINT)
+    _, error = running.communicate(timeout=120)
+    return running.returncode, error
+
+
+def test_an_interrupt_leaves_nothing_half_written(project: Path, private_cache: Path) -> None:
+    names = {"plan.py", "facts.yaml", "cache", "plan_selector"}
+    facts = (project / "facts.yaml").read_text()
+    stopped = 0
+    for k in range(8):
+        changed = facts.replace("4096]", f"{4096 + k}]")  # no answer is in the cache
+        (project / "facts.yaml").write_text(changed)
+        code, error = interrupted(project, 0.25 + 0.2 * k)
+        assert code in (0, 130, -signal.SIGINT), error
+        stopped += code != 0
+        if code == 130:
+            assert "Traceback" not in error
+        assert {p.name for p in project.iterdir()} <= names
+        made = project / "plan_selector"
+        if made.exists():
+            check = subprocess.run(
+                [sys.executable, "-c", COMMAND, "check", "plan_selector"],
+                check=False,
+                cwd=project,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                capture_output=True,
+                text=True,
+            )
+            assert check.returncode == 0, check.stdout + check.stderr
+    assert stopped
