@@ -30,6 +30,16 @@ def test_family(case: Deployment, tmp_path: Path) -> None:
     assert tally.legal == answer["legal"]["legal"]
 
 
+@pytest.mark.slow
+def test_a_field_without_a_name(tmp_path: Path) -> None:
+    tokens = "inputs: {num_tokens: {type: int, range: [1, 1600]}}\n"
+    case = Deployment("moe", "h100 qwen3-30b-a3b sglang tp4", tokens)
+    _, tally = judge_deployment(case, tmp_path)
+    assert [d for d in tally.differences if not d.endswith("legal, not called so")] == []
+    if tally.differences:
+        pytest.xfail("reading (b) keeps what a field without a name has (docs/soundness.md)")
+
+
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.name)
 def test_case(folder: Path, tmp_path: Path) -> None:
     answer, tally = judge_case(folder, tmp_path / "out")
