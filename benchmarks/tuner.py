@@ -3,11 +3,12 @@
 
     benchmarks/tuner.py grid  --selectors .h200 --out DIR [--budget 540]     needs the device
     benchmarks/tuner.py judge [DATA]                                         needs none
+    benchmarks/tuner.py models                                               needs none
 
 `grid` times every launch of every legal tuple, twice, in processes of their own: run 1 is what the
 search sees, run 2 is what its result is judged by. `h200_prepare.sh` makes the selectors and the
 workloads. `judge` replays searches on run 1 of the grids in benchmarks/data/tuner and prints the
-tables of benchmarks/tuner.md; `h200` is `grid` with the settings of that page.
+tables of benchmarks/tuner.md; `models` does so on cost models; `h200` is `grid` as on that page.
 """
 
 from __future__ import annotations
@@ -191,17 +192,16 @@ def grid_stage(args: argparse.Namespace) -> None:
 class Table:
     """A measured grid as a selector, and the times that its launches had."""
 
-    def __init__(self, path: Path) -> None:
-        data = json.loads(gzip.decompress(path.read_bytes()))
+    def __init__(self, data: Mapping[str, Any]) -> None:
         self.data, self.name = data, data["name"]
         self.parameters = {n: tuple(v) for n, v in data["parameters"]}
         self.runs = [{(c, k): t for c, k, t in run} for run in data["times"]]
         whole = self._whole()
         self.calls = tuple(
-            Call(data["family"], {**data["calls"][c]["inputs"], "_": c}) for c in whole
+            Call(data["family"], {**data["calls"][c]["inputs"], "_": [c]})
+            for c in whole  # its number, in a form that the surrogate does not look at
         )
         self.weights = [data["calls"][c]["weight"] for c in whole]
-        self._at = {c: n for n, c in enumerate(whole)}
         self._rows = {tuple(v): tuple(ch) for v, ch in data["candidates"]}
         self._choices = list(data["choices"])
 
@@ -225,14 +225,14 @@ class Table:
 
     def choice(self, commitment: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
         row = tuple(vs.index(commitment[n]) for n, vs in self.parameters.items())
-        return dict(self._choices[self._rows[row][inputs["_"]]])
+        return dict(self._choices[self._rows[row][inputs["_"][0]]])
 
     def stock(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(self._choices[self.data["stock"][inputs["_"]]])
+        return dict(self._choices[self.data["stock"][inputs["_"][0]]])
 
     def times(self, run: int, call: Call, choice: Mapping[str, Any]) -> Any:
         """The times of a launch in seconds, or why there are none."""
-        found = self.runs[run][call.inputs["_"], self._choices.index(choice)]
+        found = self.runs[run][call.inputs["_"][0], self._choices.index(choice)]
         return found if isinstance(found, str) else [t / NANO for t in found]
 
 
@@ -341,10 +341,50 @@ class Judge:
         return self.regret(min(self.every, key=lambda c: (self.costs[0][c.choices], c.values)))
 
 
+def recorded(folder: Path) -> Iterator[Table]:
+    for path in sorted(folder.glob("*.json.gz")):
+        yield Table(json.loads(gzip.decompress(path.read_bytes())))
+
+
+def made_up(args: argparse.Namespace) -> Iterator[Table]:
+    """Cost models that the search was not designed on, with noise of 2 % a round."""
+    from tests.harness import synthetic
+    from tests.harness.tuning import ModelSelector, calls_of, weights_of
+
+    for model in synthetic.held_out():
+        problem = Problem(model.name, ModelSelector(model), object(), calls_of(model))
+        every = problem.every()
+        assert every is not None
+        stock = problem.stock()
+        first = problem.choices[stock[0]]
+
+        def unlike(candidate: Candidate) -> int:
+            mine = problem.choices[candidate.choices[0]]  # noqa: B023
+            return sum(mine[n] != v for n, v in first.items())  # noqa: B023
+
+        source = random.Random(model.name)
+        runs = []
+        for _ in range(RUNS):
+            run = []
+            for c, k in sorted(launches(every) | set(enumerate(stock))):
+                true = model.seconds(model.calls[c][0], problem.choices[k]) * NANO
+                noise = [math.exp(source.gauss(0.0, 0.02)) for _ in range(args.rounds)]
+                run.append([c, k, [round(true * n) for n in noise]])
+            runs.append(run)
+        yield Table({
+            "name": model.name, "family": model.name,
+            "parameters": [[n, list(v)] for n, v in problem.parameters.items()],
+            "default": min(every, key=lambda c: (unlike(c), c.values)).values, "stock": stock,
+            "calls": [{"inputs": dict(c.inputs), "weight": w}
+                      for c, w in zip(problem.calls, weights_of(model), strict=True)],
+            "choices": problem.choices, "candidates": [[c.values, c.choices] for c in every],
+            "times": runs,
+        })  # fmt: skip
+
+
 def judge_stage(args: argparse.Namespace) -> None:
     rows, summary = [], []
-    for path in sorted(args.data.glob("*.json.gz")):
-        table = Table(path)
+    for table in made_up(args) if args.stage == "models" else recorded(args.data):
         if not table.calls:
             print(f"{table.name}: no call is whole in both runs", file=sys.stderr)
             continue
@@ -401,7 +441,7 @@ def judge_stage(args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("stage", choices=["grid", "h200", "judge"])
+    parser.add_argument("stage", choices=["grid", "h200", "judge", "models"])
     parser.add_argument("data", nargs="?", type=Path, default=DATA)
     parser.add_argument("--selectors", type=Path, default=ROOT / ".h200")
     parser.add_argument("--out", type=Path, default=DATA)
@@ -414,7 +454,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--others", type=int, default=100, help="seeds of the other searches")
     args = parser.parse_args()
-    judge_stage(args) if args.stage == "judge" else grid_stage(args)
+    judge_stage(args) if args.stage in ("judge", "models") else grid_stage(args)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ class Scales:
 
 
 PRIORS: Final = {
-    "alone": 1.5, "together": 1.5, "own": 0.7, "noise": 1.0, "calls": 0.8, "steady": 1.0,
+    "alone": 1.5, "together": 1.5, "own": 0.3, "noise": 1.0, "calls": 0.8, "steady": 1.0,
     "widths": 0.7,
 }  # fmt: skip
 
