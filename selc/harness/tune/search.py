@@ -19,7 +19,7 @@ from selc.harness.tune.ledger import Ledger
 from selc.harness.tune.problem import Candidate, Pair, Problem, distinct
 from selc.harness.tune.surrogate import Encoder, Surrogate
 
-ENOUGH: Final = 1e-4
+ENOUGH: Final = 1e-6
 """An expected improvement below this part of the cost is none."""
 POOL: Final = 1024
 """Candidates that the surrogate is asked about at a time."""
