@@ -29,6 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
+from selc.diag.diagnostic import Diagnostic, Refused  # noqa: E402
 from selc.harness.call import Call  # noqa: E402
 from selc.harness.executor import Job, LocalExecutor  # noqa: E402
 from selc.harness.protocol import digest_of, load_kernels  # noqa: E402
@@ -65,12 +66,12 @@ class Grid:
     times: list[dict[Pair, Any]]
 
     def pairs(self) -> list[Pair]:
-        """Every launch, the heaviest calls first."""
+        """Every launch, call by call."""
         found = launches(self.every) | set(enumerate(self.problem.stock()))
         return sorted(found)
 
 
-def open_grid(folder: Path, kernels: str, workload: str, most: int) -> Grid:
+def open_grid(folder: Path, kernels: str, workload: str, args: argparse.Namespace) -> Grid:
     selector = Selector.load(folder)
     loaded = load_kernels(kernels)
     counted = calls_of(selector, read([folder.parent / f"{workload}.jsonl"]))
@@ -80,8 +81,9 @@ def open_grid(folder: Path, kernels: str, workload: str, most: int) -> Grid:
         moved, operations = loaded.bytes_and_flops(call)
         return float(max(moved / 3e12, operations / 5e14, 1e-9))
 
-    few = representatives(stands, [least(s.call) for s in stands], most)
-    few.sort(key=lambda s: -s.weights[0] * least(s.call))
+    short = [s for s in stands if least(s.call) <= args.longest] or stands
+    few = representatives(short, [least(s.call) for s in short], args.calls)
+    few.sort(key=lambda s: (least(s.call), s.call.key))  # what the budget cuts is the longest
     problem = Problem(selector.family, selector, loaded, tuple(s.call for s in few))
     every = problem.every()
     assert every is not None, f"{folder} has too many tuples"
@@ -151,7 +153,8 @@ def save(grid: Grid, device: Mapping[str, Any], args: argparse.Namespace) -> Non
         "selector": grid.selector.hash, "kernels": digest_of(problem.kernels),
         "rounds": args.rounds, "distinct_calls": grid.distinct_calls,
         "parameters": [[n, list(v)] for n, v in problem.parameters.items()],
-        "default": default and default.values, "stock": problem.stock(),
+        "default": default and default.values,
+        "stock": problem.stock(), "stock_tuple": problem.stock_tuple,
         "calls": [
             {"inputs": dict(s.call.inputs), "weight": s.weights[0], "distinct": s.distinct,
              "rows": s.call.rows, "requests": len(s.call.requests),
@@ -171,7 +174,7 @@ def save(grid: Grid, device: Mapping[str, Any], args: argparse.Namespace) -> Non
 def grid_stage(args: argparse.Namespace) -> None:
     until = time.monotonic() + args.budget
     grids = [
-        open_grid(args.selectors / folder, kernels, workload, args.calls)
+        open_grid(args.selectors / folder, kernels, workload, args)
         for folder, kernels in FAMILIES.items()
         for workload in WORKLOADS
         if not args.only or f"{kernels}-{workload}" in args.only
@@ -209,7 +212,7 @@ class Table:
         rows = [choices for _, choices in self.data["candidates"]]
         out = []
         for call in range(len(self.data["calls"])):
-            asked = {row[call] for row in rows} | {self.data["stock"][call]}
+            asked = {row[call] for row in [*rows, *filter(None, [self.data["stock"]])]}
             if all((call, k) in run for run in self.runs for k in asked):
                 out.append(call)
         return out
@@ -227,7 +230,11 @@ class Table:
         row = tuple(vs.index(commitment[n]) for n, vs in self.parameters.items())
         return dict(self._choices[self._rows[row][inputs["_"][0]]])
 
-    def stock(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def stock(
+        self, inputs: Mapping[str, Any], commitment: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        if not self.data["stock"]:
+            raise Refused(Diagnostic("SEL952", "the stock selection refuses a call"))
         return dict(self._choices[self.data["stock"][inputs["_"][0]]])
 
     def times(self, run: int, call: Call, choice: Mapping[str, Any]) -> Any:
@@ -252,7 +259,8 @@ class Judge:
         self.default = default
         self.launches = launches(self.every)
         self.costs = [self._costs(run) for run in range(RUNS)]
-        self.stock = [self._cost(run, self.problem.stock()) for run in range(RUNS)]
+        stock = self.problem.stock()
+        self.stock = [self._cost(run, stock) if stock else math.nan for run in range(RUNS)]
 
     def _times(self, run: int, pair: Pair) -> Any:
         return self.table.times(run, self.problem.calls[pair[0]], self.problem.choices[pair[1]])
@@ -435,7 +443,8 @@ def judge_stage(args: argparse.Namespace) -> None:
             f"noise {statistics.mean(flat):.3%} mean, {max(flat):.2%} worst; random "
             f"{statistics.mean(s[1][0] for s in summary):.2%}, descent "
             f"{statistics.mean(s[1][1] for s in summary):.2%}; gain "
-            f"{geo(s[2] for s in summary):.3f}, price {geo(s[3] for s in summary):.3f}"
+            f"{geo(s[2] for s in summary):.3f}, price "
+            f"{geo([s[3] for s in summary if s[3] > 0] or [1.0]):.3f}"
         )
 
 
@@ -448,6 +457,9 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=540.0, help="seconds for everything")
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument("--calls", type=int, default=6, help="calls of a workload")
+    parser.add_argument(
+        "--longest", type=float, default=1.2e-3, help="seconds; calls that take longer are left"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", action="append", help="a grid by name; may be repeated")
     parser.add_argument("--share", type=float, default=0.05, help="of the launches")

@@ -146,7 +146,9 @@ class Huge:
     def choice(self, commitment: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
         return dict(commitment)
 
-    def stock(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def stock(
+        self, inputs: Mapping[str, Any], commitment: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         return dict.fromkeys(self.parameters, 1)
 
 
@@ -241,3 +243,27 @@ def test_a_few_calls_stand_for_many() -> None:
         kept = sum(s.weights[target] * s.call.inputs["m"] for s in few)
         assert kept == pytest.approx(whole)
     assert representatives(stands[:5], works[:5], 8) == stands[:5]
+
+
+def test_the_stock_selection_takes_knobs_under_which_it_works() -> None:
+    model = synthetic.design()[0]
+
+    class Refusing(ModelSelector):
+        default = model.tuples()[0]
+
+        def stock(
+            self, inputs: Mapping[str, Any], commitment: Mapping[str, Any] | None = None
+        ) -> dict[str, Any]:
+            if (commitment or self.default)["num_warps"] == 4 and inputs["m"] == 512:
+                raise Refused(Diagnostic("SEL952", "more than a thread holds"))
+            return super().stock(inputs, commitment)
+
+    selector = Refusing(model)
+    problem = Problem("x", selector, object(), calls_of(model))
+    assert len(problem.stock()) == len(model.calls)
+    assert problem.stock_tuple is not None
+    assert problem.stock_tuple["num_warps"] == 8
+    changed = [n for n, v in problem.stock_tuple.items() if selector.default[n] != v]
+    assert len(changed) == min(
+        sum(t[n] != selector.default[n] for n in t) for t in model.tuples() if t["num_warps"] == 8
+    )

@@ -33,7 +33,9 @@ class ModelSelector:
     def choice(self, commitment: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
         return dict(self.model.points(commitment))
 
-    def stock(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def stock(
+        self, inputs: Mapping[str, Any], commitment: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         return dict(self.model.stock(inputs))
 
 

@@ -51,7 +51,7 @@ class Story:
 
     @property
     def stock(self) -> tuple[int, ...]:
-        """The choices of the selection without pins."""
+        """The choices of the selection without pins; empty if it refuses a call."""
         return tuple(self.problem["stock"])
 
     def assignment(self, candidate: Candidate) -> dict[str, Any]:
@@ -110,7 +110,8 @@ def decide(story: Story, target: int = 0) -> Decision:
     cost, winner = ranked[0]
     other = next((c for _, c in ranked[1:] if _differ(c.choices, winner.choices, weights)), None)
     ledger = story.ledger
-    default, stock = (ledger.cost(r, weights) for r in (story.default.choices, story.stock))
+    default = ledger.cost(story.default.choices, weights)
+    stock = ledger.cost(story.stock, weights) if story.stock else None
 
     def over(one: Sequence[int], two: Sequence[int]) -> Ratio:
         return ratio(ledger, weights, one, two)

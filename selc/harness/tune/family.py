@@ -156,6 +156,7 @@ class Tuning:
             "distinct_calls": work.distinct,
             "default": {"values": default.values, "choices": default.choices},
             "stock": stock,
+            "stock_tuple": problem.stock_tuple,
             "legal": counted if type(counted) is int else (len(every) if every else None),
             "candidates": None if every is None else len({c.choices for c in every}),
             "launches": None if known is None else len(known),
@@ -181,8 +182,7 @@ class Tuning:
             self._touch(candidate)
         rounds = self._settings.final_rounds
         stock = self._problem.stock()
-        calls = range(len(stock))
-        everyone = {(c, stock[c]) for c in calls} | launches([*best.values(), default])
+        everyone = set(enumerate(stock)) | launches([*best.values(), default])
         self._compare(everyone, rounds)
         while time.monotonic() < self._until and self._compares < COMPARISONS:
             unsure = [s.contenders(f) for s, f in zip(searches, finals, strict=True)]

@@ -16,6 +16,9 @@ from selc.harness.runner import choice_key
 MOST: Final = 8192
 """Grids of more tuples are sampled, never listed."""
 
+TRIED: Final = 1024
+"""Tuples whose knobs are tried for the stock selection."""
+
 Pair = tuple[int, int]
 """A launch: the number of a call, and the number of a choice."""
 
@@ -33,8 +36,10 @@ class Selects(Protocol):
     def choice(self, commitment: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The points under a tuple."""
 
-    def stock(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The points without pins."""
+    def stock(
+        self, inputs: Mapping[str, Any], commitment: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The points without pins, knobs as in a tuple, else in the default one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,9 @@ class Problem:
     choices: list[Mapping[str, Any]] = field(default_factory=list)
     refused: dict[tuple[int, ...], str] = field(default_factory=dict)
     """Tuples under which a call of the profile breaks a guard."""
+    stock_tuple: Mapping[str, Any] | None = None
+    """Whose knobs the selection without pins has; None: the default tuple's."""
+    _stock: tuple[int, ...] | None = None
     _numbers: dict[str, int] = field(default_factory=dict)
     _made: dict[tuple[int, ...], Candidate] = field(default_factory=dict)
 
@@ -77,8 +85,39 @@ class Problem:
         return Job(self.family, self.calls[call], self.choices[choice])
 
     def stock(self) -> tuple[int, ...]:
-        """The choices of the selection without pins."""
-        return tuple(self._number_of(c, self.selector.stock(c.inputs)) for c in self.calls)
+        """The choices of the selection without pins; empty if no knobs let it take every call.
+
+        Its knobs are the default tuple's. Where it refuses a call under these, they are those of
+        the tuple that is most like the default and under which it refuses none.
+        """
+        if self._stock is None:
+            self._stock = self._unpinned(None) or ()
+            start = getattr(self.selector, "default", None)
+            if not self._stock and start:
+                self._stock = self._with_other_knobs(start)
+        return self._stock
+
+    def _with_other_knobs(self, start: Mapping[str, Any]) -> tuple[int, ...]:
+        some = itertools.islice(self._tuples({}, list(self.parameters)), TRIED)
+        home = self.indices(start)
+
+        def changes(values: tuple[int, ...]) -> int:
+            return sum(a != b for a, b in zip(values, home, strict=True))
+
+        for values in sorted(some, key=lambda v: (changes(v), v)):
+            knobs = self.assignment(values)
+            found = self._unpinned(knobs)
+            if found:
+                self.stock_tuple = knobs
+                return found
+        return ()
+
+    def _unpinned(self, knobs: Mapping[str, Any] | None) -> tuple[int, ...] | None:
+        try:
+            chosen = [self.selector.stock(c.inputs, knobs) for c in self.calls]
+        except Refused:
+            return None
+        return tuple(self._number_of(c, p) for c, p in zip(self.calls, chosen, strict=True))
 
     def assignment(self, values: Sequence[int]) -> dict[str, Any]:
         """A tuple by name."""

@@ -131,7 +131,7 @@ def _decision(story: Story, d: Decision) -> dict[str, Any]:
         "gap": ratio(d.gap),
         "default": {"tuple": story.assignment(story.default), "seconds": d.default},
         "gain": ratio(d.gain),
-        "stock": {"seconds": d.stock},
+        "stock": {"knobs_of": story.problem["stock_tuple"], "seconds": d.stock},
         "price": ratio(d.price),
     }
 
@@ -209,6 +209,7 @@ def _result(story: Story, d: Decision, named: bool) -> Iterator[str]:
     if d.stock is not None:
         rows.append(["stock", _ms(d.stock), *_ratio("price", d.price)])
     yield from table(["", "all calls", "", ""], rows, WIDTH, "    ")
+    yield from _stock(story)
     if d.gap is not None and d.runner_up is not None:
         other = story.assignment(d.runner_up)
         own = story.assignment(d.winner)
@@ -218,6 +219,18 @@ def _result(story: Story, d: Decision, named: bool) -> Iterator[str]:
             f"    runner-up with {change}: {d.gap.value - 1:+.2%}, "
             f"95 % from {d.gap.low - 1:+.2%} to {d.gap.high - 1:+.2%}{sure}"
         )
+
+
+def _stock(story: Story) -> Iterator[str]:
+    """Whose knobs the stock selection has, where not the default tuple's."""
+    knobs = story.problem["stock_tuple"]
+    if not story.stock:
+        yield "    the stock selection refuses a call of the workload, whatever the knobs"
+    elif knobs:
+        mine = story.assignment(story.default)
+        names = [n for n in story.problem["knobs"] if knobs[n] != mine[n]]
+        values = ", ".join(f"{n}={knobs[n]!r}" for n in names)
+        yield f"    stock has {values}: with the default knobs it refuses a call of the workload"
 
 
 def _ratio(name: str, r: Ratio | None) -> list[str]:

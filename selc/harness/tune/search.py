@@ -83,8 +83,9 @@ class Search:
         stock = self._problem.stock()
         everywhere = [(c, self._default.choices[c]) for c in self._live]
         self._take(self._default, everywhere)
-        self._need([(c, stock[c]) for c in self._live])
-        self._starts(stock)
+        if stock:
+            self._need([(c, stock[c]) for c in self._live])
+        self._starts(stock or self._default.choices)
         idle = 0
         while left() > 0 and self.room() > 0:
             gains = self._gains()

@@ -59,7 +59,7 @@ def by_call(story: Story, decision: Decision) -> list[dict[str, Any]]:
     rows = []
     for number, call in enumerate(story.problem["calls"]):
         tuned, default, stock = (
-            story.ledger.seconds((number, row[number]))
+            story.ledger.seconds((number, row[number])) if row else None
             for row in (decision.winner.choices, story.default.choices, story.stock)
         )
         weight = call["weights"][at]
