@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import time
@@ -15,6 +16,7 @@ from selc.diag.outcome import Outcome
 from selc.harness.executor import Executor, LocalExecutor
 from selc.harness.journal import Journal, digest
 from selc.harness.progress import Progress
+from selc.harness.protocol import no_kernels
 from selc.harness.setup import NOTHING, Family, calls_of, settings_of, setup
 from selc.harness.tune.calls import Stand, representatives
 from selc.harness.tune.decide import stories
@@ -51,6 +53,8 @@ def run(options: Options) -> Outcome:
     """Tune every family, and say what came of it."""
     started = time.monotonic()
     try:
+        if importlib.util.find_spec("numpy") is None:
+            raise no_kernels("the search needs numpy", "`pip install 'selc[bench]'` has it")
         families = setup(
             options.directories,
             options.kernels,
