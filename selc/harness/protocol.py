@@ -31,6 +31,10 @@ class Kernels(Protocol):
 
     - `tolerance`: largest relative error against `reference`, by default 0.02;
     - `graph`: whether a launch can be captured in a CUDA graph, by default true;
+    - `timer(choice, inputs)`: how a launch is timed that takes more than this process, whose clock
+      would see how the others are told. A function, each call of which has all of them launch
+      together and gives one launch's seconds on the device, with a word on how; or None, as where
+      there is no such attribute, for the harness's own way;
     - `parameters`: names of the points that the kernels read; a choice that differs elsewhere is
       the same launch and is measured once. By default all points;
     - `digest()`: text that changes when the kernels do, by default of the module's source.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from selc.diag.diagnostic import Refused
 from selc.harness.call import Call, Request
 from selc.harness.executor import Job, LocalExecutor, job_of
 from selc.harness.stats import median
-from tests.harness.fake_kernels import SUM
+from tests.harness.fake_kernels import SUM, Sum
 
 NAME = "tests.harness.fake_kernels:SUM"
 CALL = Call("sum", {"m": 3}, {}, (Request(0, 2, 2), Request(1, 1, 1)))
@@ -49,6 +50,25 @@ def test_times_are_measured_round_by_round(isolate: bool) -> None:
     quick, slow = (median(samples[j.key].seconds) for j in jobs[:2])
     assert slow > 3e-3 > quick
     assert (described["kind"], described["threads"]) == ("cpu", 1)
+
+
+def test_kernels_may_bring_a_timer_for_some_calls() -> None:
+    """It is made after the check, and what it gives is what was measured."""
+
+    class Several(Sum):
+        def timer(
+            self, choice: Mapping[str, Any], inputs: dict[str, Any]
+        ) -> tuple[Callable[[], float], str] | None:
+            if inputs["call"] is OTHER:
+                return None
+            return lambda: choice["tile"] * 2.0, "on two devices"
+
+    kernels = Several()
+    executor = LocalExecutor({"sum": kernels}, "cpu", isolate=False)
+    found = list(executor.measure([job("", tile=3), job("wrong"), job("", OTHER)], 2))
+    assert (found[0].seconds, found[0].how) == ((6.0, 6.0), "on two devices")
+    assert found[1].failure.startswith("wrong result")
+    assert found[2].how.startswith("mean of")
 
 
 @pytest.mark.parametrize(

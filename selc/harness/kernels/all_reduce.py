@@ -11,7 +11,7 @@ On a GPU the ranks are processes (`all_reduce_group`), on the CPU buffers of one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -39,6 +39,7 @@ FILES: Final = (
     "all_reduce_cpu",
     "all_reduce_group",
     "all_reduce_ranks",
+    "all_reduce_timing",
     "all_reduce_triton",
     "values",
 )
@@ -125,6 +126,15 @@ class AllReduce:
         for _ in range(message.repeat):
             run(algorithm, blocks, message.nccl, inputs.parts, inputs.sums)
         return inputs.sums[0].view(message.rows, message.hidden)
+
+    def timer(
+        self, choice: Mapping[str, Any], inputs: Any
+    ) -> tuple[Callable[[], float], str] | None:
+        """On GPUs all ranks time together."""
+        if isinstance(inputs, Local):
+            return None
+        made: tuple[Callable[[], float], str] = inputs.timer(*settings(choice))
+        return made
 
     def warm(self, choice: Mapping[str, Any], inputs: Any) -> None:
         """Compile what a launch needs."""

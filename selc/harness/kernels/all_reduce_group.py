@@ -6,12 +6,12 @@ is told over a pipe what to prepare and launch, and does what rank 0 does, in th
 
     rank 0   ("prepare", n, message)   both make their part of the data
              ("launch", n, algorithm, blocks, num_warps), then its own launch
-    others   the same launch, on their GPU
+             ("time", n, algorithm, blocks, num_warps), then times as `all_reduce_timing` does
+    others   the same, on their GPU
 
 A launch is asynchronous everywhere: rank 0 sends and goes on, and the kernels meet on the devices.
-What rank 0 times is therefore its own kernel, which ends when the others have done their part; a
-timer that first makes its device wait for a moment hides the way through the pipe. With `repeat`
-in the call a launch replays a graph of as many all-reduces, as a step of a model has them.
+With `repeat` in the call a launch replays a graph of as many all-reduces, as a step of a model has
+them.
 
 The children end with the pipe, so with the process. A kernel that waits in vain for minutes traps.
 """
@@ -25,6 +25,7 @@ from typing import Any
 
 from selc.harness.kernels.all_reduce import BUFFER, Message, check, part
 from selc.harness.kernels.all_reduce_ranks import HOST, Rank, prepared
+from selc.harness.kernels.all_reduce_timing import Replay, in_graph
 from selc.harness.protocol import Unsupported
 
 
@@ -37,18 +38,18 @@ class Part:
     source: Any = None
     target: Any = None
     graphs: dict[Any, Any] = field(default_factory=dict)
+    replays: dict[Any, Replay] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         import torch
 
-        device = f"cuda:{self.me.rank}"
-        self.source = part(self.message, self.me.rank, device)
-        # What no kernel writes is seen.
-        self.target = torch.full_like(self.source, float("nan"))
+        self.source = part(self.message, self.me.rank, str(self.me.device))
+        self.target = torch.empty_like(self.source)
 
     def launch(self, algorithm: str, blocks: int, num_warps: int) -> Any:
         """Launch on this rank."""
         run = (algorithm, blocks, num_warps)
+        self.target.fill_(float("nan"))  # what no kernel writes is seen
         if self.message.repeat == 1:
             self.me.run(*run, self.source, self.target)
         else:
@@ -56,6 +57,14 @@ class Part:
                 self.graphs[run] = capture(self.me, run, self.message.repeat, self)
             self.graphs[run].replay()
         return self.target.view(self.message.rows, self.message.hidden)
+
+    def seconds(self, *run: Any) -> float:
+        """How long a launch takes on this rank's device, while all ranks do this."""
+        repeat = self.message.repeat
+        if run not in self.replays:
+            count = in_graph(self.message.bytes, repeat)
+            self.replays[run] = Replay.of(self.me, run, self.source, self.target, count)
+        return self.replays[run].seconds() * repeat
 
 
 def capture(me: Rank, run: tuple[str, int, int], repeat: int, tensors: Any) -> Any:
@@ -127,6 +136,24 @@ class Remote:
 
     def launch(self, algorithm: str, blocks: int, num_warps: int) -> Any:
         """Launch on all ranks."""
+        return self._told("launch", algorithm, blocks, num_warps).launch(
+            algorithm, blocks, num_warps
+        )
+
+    def timer(self, algorithm: str, blocks: int, num_warps: int) -> tuple[Any, str]:
+        """What times a launch on all ranks, and how it does."""
+
+        def seconds() -> float:
+            return self._told("time", algorithm, blocks, num_warps).seconds(
+                algorithm, blocks, num_warps
+            )
+
+        seconds()  # all ranks capture
+        count = in_graph(self.message.bytes, self.message.repeat)
+        return seconds, f"graph of {count} on {self.message.ranks} ranks"
+
+    def _told(self, word: str, algorithm: str, blocks: int, num_warps: int) -> Part:
+        """Tell the other ranks what to do, for this one to do it then."""
         check(self.message, algorithm)
         if self.message.buffer > BUFFER:
             raise Unsupported(f"the buffers of these kernels have {BUFFER} bytes")
@@ -134,8 +161,8 @@ class Remote:
         if self.part is None:
             self.number, self.part = group.part(self.message)
             weakref.finalize(self, group.free, self.number)
-        group.send("launch", self.number, algorithm, blocks, num_warps)
-        return self.part.launch(algorithm, blocks, num_warps)
+        group.send(word, self.number, algorithm, blocks, num_warps)
+        return self.part
 
 
 _group: Group | None = None
@@ -179,6 +206,8 @@ def serve(pipe: Any, rank: int, ranks: int, port: int, nccl: str | None, way: st
                 held[number] = Part(me, *more)
             elif word == "launch":
                 held[number].launch(*more)
+            elif word == "time":
+                held[number].seconds(*more)
             elif word == "free":
                 held.pop(number, None)
         except Exception as error:  # noqa: BLE001  the process of rank 0 sees that this one ends

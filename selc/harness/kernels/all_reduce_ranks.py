@@ -31,6 +31,11 @@ class Rank:
     half: int
     keep: Any = None
 
+    @property
+    def device(self) -> Any:
+        """Its GPU."""
+        return self.peers.device
+
     @classmethod
     def over(cls, rank: int, allocations: list[Any], half: int = BUFFER) -> "Rank":
         """A rank over allocations that it can reach, all of which are zero."""
@@ -72,7 +77,8 @@ class Rank:
             )
             kernel[grid](*arguments, **constants)
             return
-        target.copy_(source)
+        if source is not target:
+            target.copy_(source)
         if algorithm == "nccl":
             import torch.distributed as dist
 
