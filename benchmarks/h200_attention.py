@@ -290,14 +290,6 @@ def copies(inputs: paging.Inputs) -> list[paging.Inputs]:
     return out
 
 
-def copy_bandwidth(clock: Clock) -> float:
-    import torch
-
-    source = torch.empty(1 << 31, dtype=torch.uint8, device="cuda").random_(0, 255)
-    target = torch.empty_like(source)
-    return 2 * (1 << 31) / clock.time([lambda: target.copy_(source)]) * 1e6
-
-
 def sdpa(clock: Clock, batch: int, context: int) -> float | None:
     """The attention that torch has, on keys that are not paged."""
     import torch
@@ -453,6 +445,9 @@ def stages(
     import torch
     import triton
 
+    from selc.harness.device import Device
+    from selc.harness.timing import ceilings
+
     name = torch.cuda.get_device_name()
     log.line(kind="device", name=name, torch=torch.__version__, triton=triton.__version__)
     if "right" in parts:
@@ -461,7 +456,7 @@ def stages(
         yield "bits", lambda: bits(log)
     if parts & {"decode", "prefill"}:
         clock = Clock()
-        log.copy = copy_bandwidth(clock)
+        log.copy = ceilings(Device.open("cuda"))["copy"]
         print(f"{name}: copy {log.copy / 1e9:.0f} GB/s")
         if "decode" in parts:
             yield "decode", lambda: decode(log, clock, cells, deadline - 15)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from selc.diag.diagnostic import Diagnostic, Refused
+from selc.diag.diagnostic import Diagnostic, Refused, Severity
 from selc.diag.outcome import Outcome
+from selc.diag.render_json import errors_object
 from selc.harness.bench_report import Run, as_json, as_text, warnings, write_all
 from selc.harness.candidates import pick
 from selc.harness.executor import Job, LocalExecutor, job_of
@@ -118,9 +119,8 @@ class _Bench:
         jobs = [job for plan in self._plans for job in plan.distinct()]
         missing: dict[int, list[Job]] = {}
         for job in jobs:
-            times = self._times.get(job.key, Times())
-            rounds = 0 if times.failure else self._options.rounds - len(times.seconds)
-            if rounds > 0:
+            rounds = self._missing(job)
+            if rounds:
                 missing.setdefault(rounds, []).append(job)
         left = sum(len(m) for m in missing.values())
         if self._device["kind"] == "cuda":
@@ -155,8 +155,7 @@ class _Bench:
         code: int,
         trouble: Sequence[Diagnostic],
     ) -> Outcome:
-        deadline = self._executor.deadline
-        if not unfinished and deadline is not None and time.monotonic() >= deadline:
+        if not unfinished and any(self._missing(job) for p in self._plans for job in p.distinct()):
             unfinished = f"the budget of {self._options.budget:g} s is spent"
         seconds = time.monotonic() - self._started
         summaries = tuple(summarize(plan, self._times) for plan in self._plans)
@@ -169,24 +168,28 @@ class _Bench:
             summaries,
             unfinished,
         )
-        diagnostics = [*warnings(answer), *trouble]
+        failed = warnings(answer)
         worked = any(line.total is not None for s in summaries for line in s.lines)
-        json = as_json(answer)
-        if code == 2:
-            from selc.diag.render_json import errors_object
-
-            json |= {"errors": errors_object(trouble)["errors"]}
-        elif not worked and code == 0:
-            code = 1
-            if not diagnostics:
-                diagnostics.append(Diagnostic(NOTHING, f"nothing was measured: {unfinished}"))
-        text = as_text(answer)
+        text, json = as_text(answer), as_json(answer)
         if self._options.out is not None and worked:
             written, told = write_all(answer, self._options.out)
-            diagnostics += told
-            text += f"\n\nwritten to {self._options.out}: {', '.join(written)}"
+            trouble = [*trouble, *told]
+            text += f"\n\nwritten to {self._options.out}: {', '.join(written)}" if written else ""
             json["written"] = written
-        return Outcome(code, text, json, diagnostics)
+        errors = [d for d in trouble if d.severity is Severity.ERROR]
+        if not worked and not failed and not errors:
+            errors = [Diagnostic(NOTHING, f"nothing was measured: {unfinished}")]
+            trouble = [*trouble, *errors]
+        if code == 0:
+            code = 1 if not worked else 2 if errors else 0
+        if errors:
+            json |= {"errors": errors_object(errors)["errors"]}
+        return Outcome(code, text, json, [*failed, *trouble])
+
+    def _missing(self, job: Job) -> int:
+        """Rounds that a launch lacks."""
+        times = self._times.get(job.key, Times())
+        return 0 if times.failure else max(0, self._options.rounds - len(times.seconds))
 
     def _header(self, families: Mapping[str, Family]) -> dict[str, Any]:
         jobs = [job.key for plan in self._plans for job in plan.distinct()]

@@ -125,7 +125,13 @@ def write_all(run: Run, folder: Path) -> tuple[list[str], list[Diagnostic]]:
         (folder / "bench.txt").write_text(as_text(run) + "\n", "utf-8")
     except OSError as error:
         message = f"results cannot be written to `{folder}`: {error.strerror}"
-        return [], [Diagnostic("SEL915", message, help="the answer above is complete")]
+        return [], [
+            Diagnostic(
+                "SEL915",
+                message,
+                help="name another folder; the answer that was printed is complete",
+            )
+        ]
     names = ["results.jsonl", "bench.json", "bench.txt"]
     try:
         from selc.harness import plots

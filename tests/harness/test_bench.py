@@ -200,6 +200,17 @@ def test_a_budget(sums, profile) -> None:
     assert answer["seconds"] < 12
 
 
+def test_results_that_cannot_be_written(sums, profile, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("a file")
+    result = bench(
+        sums, profile({1: 9}), "--limit", "1", "-o", tmp_path / "out", "--format", "json"
+    )
+    assert (result.exit_code, "error[SEL915]: results cannot be" in result.stderr) == (2, True)
+    answer = json.loads(result.stdout)
+    assert answer["errors"][0]["code"] == "SEL915"
+    assert answer["families"][0]["tuples"][0]["seconds"] > 0
+
+
 @pytest.mark.parametrize(
     ("kernels", "words"),
     [
