@@ -142,9 +142,9 @@ def _guards(answer: Answer, width: int) -> list[str]:
     for g in shown:
         says = g["evidence"]
         says += f" ({g['points']} points)" if says == "sampled" else ""
-        says += f" (undecided after {g['budget']})" if g.get("budget") else ""
         says += " (unseen)" if g.get("unseen") else ""
-        row = (says, _place(g["location"]), " ".join(g["text"].split()) + _excluded(g))
+        spent = f" (undecided after {g['budget']})" if g.get("budget") else ""
+        row = (says, _place(g["location"]), " ".join(g["text"].split()) + spent + _excluded(g))
         counts[row] = counts.get(row, 0) + 1
     rows = [[*row[:2], row[2] + (f" [{n} times]" if n > 1 else "")] for row, n in counts.items()]
     lines = ["guards", *table(["evidence", "source", "requirement"], rows[:MAX_GUARDS], width)]

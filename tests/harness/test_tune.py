@@ -185,7 +185,8 @@ def test_crashes_and_hangs_are_out(sums: Path, profile: Any, tmp_path: Path) -> 
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     (found,) = json.loads(result.stdout)["families"][0]["results"]
-    assert found["tuple"] == {"choose.tile": 4, "scale": 2}  # the smallest tile that is left
+    # What fails is out. Of the rest the smallest is fastest, by less than a loaded machine's noise.
+    assert found["tuple"]["choose.tile"] * found["tuple"]["scale"] not in (1, 2, 4)
     assert "warning[SEL956]: a kernel of `sum` failed" in result.stderr
 
 
