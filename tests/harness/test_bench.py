@@ -193,11 +193,15 @@ def test_an_interruption_keeps_what_was_measured(sums, profile, tmp_path: Path) 
 
 
 def test_a_budget(sums, profile) -> None:
-    more = ("--set", "tile_32=slow", "--rounds", "500", "--budget", "6s")
-    answer = measured(sums, profile({1: 9, 2: 5, 64: 1}), *more)
-    assert answer["unfinished"] == "the budget of 6 s is spent"
-    assert answer["families"][0]["calls_measured"] == 1
-    assert answer["seconds"] < 12
+    more = ("--set", "tile_32=slow", "--rounds", "5000", "--budget", "8s", "--format", "json")
+    result = bench(sums, profile({1: 9, 2: 5, 64: 1}), *more)
+    answer = json.loads(result.stdout)
+    # How much was measured by then is the machine's affair; that it ended and says so is not.
+    assert answer["unfinished"] == "the budget of 8 s is spent"
+    measured_calls = answer["families"][0]["calls_measured"]
+    assert measured_calls < 3
+    assert (result.exit_code == 0) == (measured_calls > 0), result.output
+    assert ("nothing was measured" in result.stderr) == (not measured_calls)
 
 
 def test_results_that_cannot_be_written(sums, profile, tmp_path: Path) -> None:

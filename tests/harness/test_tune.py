@@ -253,7 +253,7 @@ def test_a_tuple_that_cannot_be_written(sums: Path, profile: Any, tmp_path: Path
 def test_the_budget_is_hard(sums: Path, profile: Any, tmp_path: Path) -> None:
     started = time.monotonic()
     result = tune(sums, profile({1: 9, 20: 5, 40: 1}), "--budget", "1.5s", "--set", "tile_1=slow")
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 25
     assert result.exit_code in (0, 1)
     assert "ended: " in result.stdout
 
