@@ -91,6 +91,20 @@ def test_finds_a_fast_tuple_with_few_launches(model: Model) -> None:
     assert ordered[len(ordered) // 2] / ordered[0] > 1.3  # it would be easy otherwise
 
 
+@pytest.mark.parametrize("by_time", [False, True])
+@pytest.mark.parametrize("model", synthetic.design()[2:5], ids=lambda m: m.name)
+def test_what_is_left_goes_into_the_best_guess(model: Model, by_time: bool) -> None:
+    """Only what was measured on every call can win, so a search that ends early must have some."""
+    enough = 4 * len(model.calls)
+    trial = Trial(model, Noise(0.02), None if by_time else enough)
+    trial.search.run(lambda: float(enough - len(set(trial.asked))) if by_time else 1.0)
+    cost = trial.ledger.cost
+    whole = [c for c in trial.search.touched.values() if cost(c.choices, trial.weights)]
+    assert {c.choices for c in whole} > {trial.default.choices}
+    assert len(set(trial.asked)) <= enough + (len(model.calls) if by_time else 0)
+    assert trial.true(trial.search.finalists()[0]) < trial.true(trial.default)
+
+
 def test_jitter_and_outliers_cost_little() -> None:
     model = synthetic.design()[3]
     quiet = sorted(map(Trial(model, Noise(0.0), 1).true, Trial(model, Noise(0.0), 1).every))

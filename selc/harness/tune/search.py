@@ -75,6 +75,7 @@ class Search:
         self._fitted = 0
         self._surrogate: Surrogate | None = None
         self._encoded = 0
+        self._guess: tuple[Candidate, list[Pair]] | None = None
         self.touched: dict[tuple[int, ...], Candidate] = {}
         """Candidates that something was measured for, in that order."""
 
@@ -85,10 +86,15 @@ class Search:
         self._take(self._default, everywhere)
         if stock:
             self._need([(c, stock[c]) for c in self._live])
+        began, before = left(), len(self._ledger.entries)
         self._starts(stock or self._default.choices)
         idle = 0
         while left() > 0 and self.room() > 0:
             gains = self._gains()
+            pace = (began - left()) / max(1, len(self._ledger.entries) - before)
+            if self._guess is not None and self._closes(left(), pace):
+                self._take(*self._guess)
+                continue
             if not gains or gains[0][0] < ENOUGH:
                 idle += 1
                 if idle > 1 or not gains:
@@ -99,6 +105,15 @@ class Search:
                 if gain > 0:
                     self._mark(candidate, [(call, candidate.choices[call])])
             self._flush()
+
+    def _closes(self, left: float, pace: float) -> bool:
+        """Whether a step more would leave too little to measure the best guess on every call.
+
+        Only a tuple that was measured on all of them can win.
+        """
+        assert self._guess is not None
+        need = len(self._guess[1]) + self._settings.batch
+        return self.room() < need or left < need * pace
 
     def finalists(self) -> list[Candidate]:
         """The best candidates of those measured on every call, best first."""
@@ -181,6 +196,15 @@ class Search:
         normal = np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
         below = np.array([0.5 * math.erfc(-v / math.sqrt(2)) for v in z])
         gain = np.where(full, 0.0, deviation * (z * below + normal))
+        self._guess = None
+        open_, room = (~known).sum(1), self.room()
+        for at in np.argsort(level, kind="stable").tolist():
+            if level[at] >= best or full[at]:
+                break
+            if open_[at] <= room:
+                row = enumerate(pool[at].choices)
+                self._guess = pool[at], [p for p in row if not known[at][p[0]]]
+                break
         told = toward**2 / np.maximum(np.einsum("tcc->tc", covariance), 1e-12)
         told[known] = -1.0
         rows = zip(gain.tolist(), pool, told.argmax(1).tolist(), full.tolist(), strict=True)
