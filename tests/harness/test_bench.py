@@ -202,6 +202,7 @@ def test_a_budget(sums, profile) -> None:
     assert measured_calls < 3
     assert (result.exit_code == 0) == (measured_calls > 0), result.output
     assert ("nothing was measured" in result.stderr) == (not measured_calls)
+    assert answer["seconds"] < 16
 
 
 def test_results_that_cannot_be_written(sums, profile, tmp_path: Path) -> None:

@@ -185,8 +185,7 @@ def test_crashes_and_hangs_are_out(sums: Path, profile: Any, tmp_path: Path) -> 
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     (found,) = json.loads(result.stdout)["families"][0]["results"]
-    # What fails is out. Of the rest the smallest is fastest, by less than a loaded machine's noise.
-    assert found["tuple"]["choose.tile"] * found["tuple"]["scale"] not in (1, 2, 4)
+    assert found["tuple"] == {"choose.tile": 4, "scale": 2}  # the smallest tile that is left
     assert "warning[SEL956]: a kernel of `sum` failed" in result.stderr
 
 
@@ -253,7 +252,7 @@ def test_a_tuple_that_cannot_be_written(sums: Path, profile: Any, tmp_path: Path
 def test_the_budget_is_hard(sums: Path, profile: Any, tmp_path: Path) -> None:
     started = time.monotonic()
     result = tune(sums, profile({1: 9, 20: 5, 40: 1}), "--budget", "1.5s", "--set", "tile_1=slow")
-    assert time.monotonic() - started < 25
+    assert time.monotonic() - started < 8
     assert result.exit_code in (0, 1)
     assert "ended: " in result.stdout
 
