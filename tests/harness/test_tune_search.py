@@ -34,8 +34,9 @@ class Trial:
         self.every, self.ledger, self.weights = every, Ledger(), weights_of(model)
         self.asked: list[Pair] = []
         start = self.problem.indices(self.near(model.stock(model.calls[0][0])))
-        self.default = self.problem.candidate(start)
-        assert self.default is not None
+        default = self.problem.candidate(start)
+        assert default is not None
+        self.default = default
         self.search = Search(
             self.problem, self.weights, self.default, every, self.ledger, self.measure,
             Settings(limit=limit, seed=seed),
