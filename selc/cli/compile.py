@@ -9,6 +9,7 @@ import click
 from selc.cli.output import format_option, write
 from selc.cli.source import SourceCommand, facts_option, root_option
 from selc.driver.options import ARTIFACTS, DEFAULT_ARTIFACTS, CompileOptions
+from selc.vra.budget import SOLVER_STEPS
 
 
 def _emit(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
@@ -66,6 +67,14 @@ def _emit(ctx: click.Context, parameter: click.Parameter, value: str) -> tuple[s
     show_default=True,
     help="Values with more candidates cannot be pins.",
 )
+@click.option(
+    "--solver-budget",
+    type=click.IntRange(min=1),
+    default=SOLVER_STEPS,
+    show_default=True,
+    metavar="STEPS",
+    help="Solver steps for one assignment of a guard; what is undecided then is not legal.",
+)
 @click.option("--whole-rows", is_flag=True, help="Pin the rows of tables as a whole.")
 @click.option("--skip", multiple=True, metavar="PASS", help="Leave out a pass. May be repeated.")
 @click.option("--require-proof", is_flag=True, help="Exit 1 unless every guard is proved.")
@@ -86,6 +95,7 @@ def compile_command(
     emit: tuple[str, ...],
     no_native: bool,
     max_candidates: int,
+    solver_budget: int,
     whole_rows: bool,
     skip: tuple[str, ...],
     require_proof: bool,
@@ -111,6 +121,7 @@ def compile_command(
         emit=emit,
         native=not no_native,
         max_candidates=max_candidates,
+        solver_budget=solver_budget,
         whole_rows=whole_rows,
         skip=skip,
         require_proof=require_proof,

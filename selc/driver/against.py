@@ -48,6 +48,7 @@ def source(manifest: Mapping[str, Any]) -> list[Finding]:
         plan["max_candidates"],
         plan["whole_rows"],
         frozenset(plan["skip"]),
+        plan["solver_budget"],
     )
     try:
         decided = decide(again, None, Sink(), Clock())

@@ -55,6 +55,7 @@ def key_of(options: CompileOptions) -> str:
         "emit_after": options.emit_after,
         "native": options.native,
         "max_candidates": options.max_candidates,
+        "solver_budget": options.solver_budget,
         "whole_rows": options.whole_rows,
         "skip": sorted(options.skip),
         "require_proof": options.require_proof,

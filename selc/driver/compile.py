@@ -98,7 +98,7 @@ def _compile(options: CompileOptions, clock: Clock) -> tuple[cache.Entry, Path]:
     sink = Sink()
     plan = Plan(
         options.target, options.facts, options.roots, options.max_candidates,
-        options.whole_rows, frozenset(options.skip),
+        options.whole_rows, frozenset(options.skip), options.solver_budget,
     )  # fmt: skip
     try:
         decided = decide(plan, options.profile, sink, clock)

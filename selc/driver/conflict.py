@@ -55,4 +55,5 @@ def _leave_nothing(decided: Decided, some: Sequence[GuardVerdict]) -> bool:
     if not some:
         return False
     guards = [decided.residual.guards[v.index] for v in some]
-    return legality(replace(decided.residual, guards=guards)).legal == 0
+    some_alone = replace(decided.residual, guards=guards)
+    return legality(some_alone, rlimit=decided.legality.rlimit).legal == 0

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from selc.driver import cache, loaded
 from selc.driver.cachekey import key_of
 from selc.driver.options import CompileOptions
+from selc.vra.budget import SOLVER_STEPS
 
 if TYPE_CHECKING:
     import os
@@ -46,6 +47,7 @@ def load(
     tuple_file: StrPath | None = None,
     native: bool = True,
     max_candidates: int = 1024,
+    solver_budget: int = SOLVER_STEPS,
     whole_rows: bool = False,
     require_proof: bool = False,
 ) -> ModuleType:
@@ -58,6 +60,7 @@ def load(
         tuple_file: the assignment to start with.
         native: build the native module where there is a compiler.
         max_candidates: values with more candidates cannot be pins.
+        solver_budget: solver steps for one assignment of a guard; what is undecided is not legal.
         whole_rows: pin rows of tables as a whole.
         require_proof: fail unless every guard is proved or exhaustively checked.
 
@@ -75,6 +78,7 @@ def load(
         native=native,
         emit=("native", "python"),
         max_candidates=max_candidates,
+        solver_budget=solver_budget,
         whole_rows=whole_rows,
         require_proof=require_proof,
     )

@@ -52,6 +52,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "facts": [str(path) for path in plan.facts],
         "roots": [str(path) for path in plan.roots],
         "max_candidates": plan.max_candidates,
+        "solver_budget": plan.solver_budget,
         "whole_rows": plan.whole_rows,
         "skip": sorted(plan.skip),
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from selc.vra.budget import SOLVER_STEPS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -28,6 +30,7 @@ class CompileOptions:
     emit: tuple[str, ...] = DEFAULT_ARTIFACTS
     native: bool = True
     max_candidates: int = 1024
+    solver_budget: int = SOLVER_STEPS
     whole_rows: bool = False
     skip: tuple[str, ...] = ()
     require_proof: bool = False

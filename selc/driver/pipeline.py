@@ -17,6 +17,7 @@ from selc.diag.diagnostic import Refused, Sink
 from selc.driver import findings, rows
 from selc.ir.residual import Candidates
 from selc.ir.value import Value
+from selc.vra.budget import SOLVER_STEPS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,6 +94,7 @@ class Plan:
     max_candidates: int = 1024
     whole_rows: bool = False
     skip: frozenset[str] = frozenset()
+    solver_budget: int = SOLVER_STEPS
 
 
 def load(plan: Plan, sink: Sink) -> tuple[Facts, Program]:
@@ -157,7 +159,7 @@ def _decide(plan: Plan, profile: Path | None, sink: Sink, clock: Clock) -> Decid
         from selc.vra.legality import legality
 
         try:
-            found = legality(residual)
+            found = legality(residual, rlimit=plan.solver_budget)
         except NotImplementedError:
             raise Refused(findings.too_large(program)) from None
         findings.pin_free(program, residual, found)

@@ -155,8 +155,9 @@ def _guards(answer: Answer, width: int) -> list[str]:
     if any(g["evidence"] == "unknown" or "budget" in g for g in guards):
         lines.append("  UNKNOWN: a budget ran out, and what it left undecided is not legal;")
         lines.append(
-            "  narrow the ranges of what the guard reads, or state a promise as an `assume`"
+            "  give more with --solver-budget, narrow the ranges of what the guard reads, or state"
         )
+        lines.append("  a promise as an `assume`")
     return lines
 
 

@@ -14,7 +14,6 @@ from selc.driver.describe import counterexample
 if TYPE_CHECKING:
     from selc.driver.pipeline import Decided
     from selc.driver.tuples import Committed
-    from selc.ir.residual import Residual
     from selc.ir.value import Value
     from selc.vra.verdict import GuardVerdict
 
@@ -70,7 +69,7 @@ def wrong_tuple(decided: Decided, committed: Committed, selector: str) -> list[D
         ]
     if decided.legality.legal == 0 or admits(decided, committed.values):
         return []
-    broken = _single(decided.residual, committed.values)
+    broken = _single(decided, committed.values)
     names = {p.parameter: p.name for p in decided.residual.pins}
     shown = ", ".join(f"{names.get(k, k)} = {v!r}" for k, v in committed.values.items())
     notes = [_breaks(decided, v) if v.counterexample else _open(decided, v) for v in broken]
@@ -105,7 +104,8 @@ def unproved(decided: Decided) -> list[Diagnostic]:
             f"{count} not proved, and a proof was required",
             _place(decided, weak),
             notes=tuple(notes),
-            help="narrow the ranges of what the guard reads, or compile without --require-proof",
+            help="narrow the ranges of what the guard reads, give a larger --solver-budget where "
+            "solver steps were spent, or compile without --require-proof",
         )
     ]
 
@@ -121,17 +121,18 @@ def admits(decided: Decided, values: Mapping[str, Value]) -> bool:
     return True
 
 
-def _single(residual: Residual, values: Mapping[str, Value]) -> list[GuardVerdict]:
+def _single(decided: Decided, values: Mapping[str, Value]) -> list[GuardVerdict]:
     """The verdicts of the guards that one assignment breaks."""
     from selc.ir.domain import Domain
     from selc.vra.legality import legality
 
+    residual = decided.residual
     graph = copy.copy(residual.graph)
     graph.inputs = {
         name: replace(leaf, domain=Domain(values=(values[name],))) if name in values else leaf
         for name, leaf in residual.graph.inputs.items()
     }
-    alone = legality(replace(residual, graph=graph))
+    alone = legality(replace(residual, graph=graph), rlimit=decided.legality.rlimit)
     return [v for v in alone.guards if v.refuted or v.unknown]
 
 

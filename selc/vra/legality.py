@@ -3,7 +3,8 @@
 Each guard is judged over the parameters that it reads alone, in each of its readings, and the
 results are joined. A projected assignment is settled by the cheapest means that can: ranges; points
 that refute it; every distinct view that the guard has of D; the solver, with the parameters set;
-points of a fixed sequence (`sampled`). What none of them settles is `unknown` and not legal.
+points of a fixed sequence (`sampled`), where the solver has no answer at any price. What none of
+them settles, for want of a budget too, is `unknown` and not legal.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from selc.ir.evaluate import compile_nodes
 from selc.ir.graph import Node
@@ -19,12 +20,12 @@ from selc.ir.op import Op, TooWide
 from selc.ir.residual import Residual, ResidualGuard
 from selc.ir.value import Value, value_key
 from selc.vra import interface
+from selc.vra.budget import SOLVER_STEPS
 from selc.vra.enumerate import MAX_POINTS, Row, chunks, filter_of, grid
 from selc.vra.frontier import Faces, faces, frontier, reduced
 from selc.vra.paramranges import MAX_ENTRIES, ParameterRanges
 from selc.vra.relation import MAX_ROWS, Join, Table, TooMany, factors, merge, projection
 from selc.vra.search import find, probes
-from selc.vra.smt import RLIMIT
 from selc.vra.sweep import Piece, Places, sweep
 from selc.vra.verdict import (
     Counterexample,
@@ -37,6 +38,9 @@ from selc.vra.verdict import (
 )
 from selc.vra.view import View, of_residual
 
+if TYPE_CHECKING:
+    from selc.vra.smt import Session
+
 CHEAP: Final = 1 << 17
 """Evaluations of one guard that are spent before the solver is asked."""
 
@@ -47,6 +51,9 @@ SAMPLES: Final = 4096
 """Points tried where nothing else settles an assignment."""
 
 CORNERS: Final = 48
+
+FAILURES: Final = 8
+"""Questions about one guard that the solver leaves open before it is asked no more of them."""
 
 
 @dataclass(slots=True)
@@ -62,6 +69,8 @@ class _Reading:
     failing: tuple[int, Mapping[str, Value]] | None = None  # assignment, point
     points: int = 0
     budget: str = ""
+    spent: set[int] = field(default_factory=set)
+    """Assignments that a larger budget of the solver might settle."""
 
     @property
     def open(self) -> list[int]:
@@ -71,7 +80,7 @@ class _Reading:
 def legality(
     residual: Residual,
     max_points: int = MAX_POINTS,
-    rlimit: int = RLIMIT,
+    rlimit: int = SOLVER_STEPS,
     samples: int = SAMPLES,
     max_rows: int = MAX_ROWS,
     view: View | None = None,
@@ -82,8 +91,10 @@ def legality(
     Args:
         residual: R; its graph declares every parameter and free knob as an input.
         max_points: the budget of an enumeration of D, in points.
-        rlimit: the solver's budget for one assignment of one guard.
-        samples: points tried on assignments that nothing else settles; with 0 they stay `unknown`.
+        rlimit: the solver's budget for one assignment of one guard, in its own steps; where it is
+            spent the assignment stays `unknown`.
+        samples: points tried on assignments that nothing else can settle; with 0 they stay
+            `unknown`.
         max_rows: above this the relation is given by its factors only.
         view: a prepared view of the residual.
         effort: counts by what means assignments were settled.
@@ -134,9 +145,7 @@ class _Work:
         self.rest: dict[int, Mapping[str, Value] | None] = {}
         self.premises = [n for n in view.admits if view.masks[n.id] & self.parameters]
         view.admits = tuple(n for n in view.admits if not view.masks[n.id] & self.parameters)
-        self._solver: (
-            Callable[[Node, int, Sequence[int]], tuple[Mapping[str, Value] | None, bool]] | None
-        ) = None
+        self._solver: Session | None = None
 
     def reading(self, node: Node) -> _Reading:
         """A reading, with what ranges say of it."""
@@ -282,10 +291,11 @@ class _Work:
             step("enumeration", lambda: self.exhaust(r, test, combos, seen))
         elif complete:
             r.budget = f"{left} evaluations"
-        elif self.samples and left <= DEAR:
-            step("samples", lambda: self.sample(r, test, combos, seen))
         else:
-            r.budget = f"{self.rlimit} solver steps per assignment"
+            if self.samples and left <= DEAR:
+                step("samples", lambda: self.sample(r, test, combos, seen))
+            if r.open:
+                r.budget = f"{self.rlimit} solver steps per assignment"
 
     def sample(
         self,
@@ -294,10 +304,15 @@ class _Work:
         combos: Sequence[Row],
         seen: Sequence[tuple[Row, Row]],
     ) -> None:
-        """Try what was seen of D, which is not all of it."""
+        """Try what was seen of D, which is not all of it.
+
+        That settles only what the solver cannot answer at all: where its budget was spent, more of
+        it may bring a proof, and until then nothing is known.
+        """
         self.refute(r, test, combos, seen)
         for k in r.open if r.points else ():
-            r.status[k] = "sampled"
+            if k not in r.spent:
+                r.status[k] = "sampled"
 
     def exhaust(
         self,
@@ -351,20 +366,14 @@ class _Work:
         if not r.open:
             return
         if self._solver is None:
-            session = smt.lenient_session(self.view, self.rlimit)
-
-            def ask(
-                node: Node, k: int, places: Sequence[int]
-            ) -> tuple[Mapping[str, Value] | None, bool]:
-                facts = self.ranges.facts(node, places)
-                return smt.falsify(session, node, facts, self.parameters)
-
-            self._solver = ask
+            self._solver = smt.lenient_session(self.view, self.rlimit)
+        session = self._solver
         places = list(itertools.product(*(range(len(self.axes[n])) for n in r.names)))
         failures = 0
         for k in r.open:
             self.effort.solver_calls += 1
-            point, decided = self._solver(r.node, k, places[k])
+            facts = self.ranges.facts(r.node, places[k])
+            point, decided = smt.falsify(session, r.node, facts, self.parameters)
             if decided and point is None:
                 r.status[k] = "proved"
             elif point is not None and self.confirmed(r, places[k], point):
@@ -375,7 +384,10 @@ class _Work:
                 )
             else:
                 failures += 1
-                if failures >= 8:
+                if session.spent:
+                    r.spent.add(k)
+                if failures >= FAILURES:
+                    r.spent.update(r.open if r.spent else ())
                     return
 
     def confirmed(self, r: _Reading, places: Sequence[int], point: Mapping[str, Value]) -> bool:
@@ -480,7 +492,7 @@ def _joined(
     return Legality(
         tuple(names), tuple(axes), total, legal, evidence, relation, factors(tables, names, axes),
         tuple(verdicts), tuple(failures),
-        tuple(tuple(axes[c][i] for i in some) for c, some in enumerate(used)),
+        tuple(tuple(axes[c][i] for i in some) for c, some in enumerate(used)), work.rlimit,
     )  # fmt: skip
 
 

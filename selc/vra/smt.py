@@ -16,12 +16,13 @@ from selc.ir.graph import Node
 from selc.ir.op import TooWide
 from selc.ir.program import Mark
 from selc.ir.value import Value
+from selc.vra.budget import SOLVER_STEPS
 from selc.vra.encoding import Encoder, Expr, Term, Unsupported
 from selc.vra.enumerate import Row
 from selc.vra.view import View
 
-RLIMIT: Final = 2_000_000
-"""The default budget of one query, in solver steps: about half a second."""
+SPENT: Final = ("max. resource limit exceeded", "canceled")
+"""Z3's reasons for not knowing that a larger budget may remove."""
 
 
 @lru_cache(maxsize=1)
@@ -38,7 +39,7 @@ class Session:
         self,
         view: View,
         premises: Sequence[Node] = (),
-        rlimit: int = RLIMIT,
+        rlimit: int = SOLVER_STEPS,
         loose: bool = False,
     ) -> None:
         self.encoder = Encoder(view, _z3(), loose)
@@ -47,6 +48,8 @@ class Session:
         self.solver = self.encoder.z3.Solver(ctx=self.encoder.context)
         self.solver.set("rlimit", rlimit)
         self.declared: set[str] = set()
+        self.spent = False
+        """Whether the last query ended because its budget was spent."""
         for term in self.encoder.encode(premises, view.facts):
             self.solver.add(self.true(term))
 
@@ -66,6 +69,7 @@ class Session:
             for n in sorted(self.encoder.constraints.keys() - self.declared)
         ]
         self.declared |= self.encoder.constraints.keys()
+        self.spent = False
         if fresh:
             self.solver.add(*fresh)
         self.solver.push()
@@ -74,6 +78,7 @@ class Session:
             verdict = self.solver.check()
             if verdict == z3.sat:
                 return self._point(self.solver.model()), True
+            self.spent = verdict == z3.unknown and self.solver.reason_unknown() in SPENT
             return None, verdict == z3.unsat
         except z3.Z3Exception:
             return None, False
@@ -93,7 +98,7 @@ class Session:
 
 
 def find(
-    view: View, conditions: Sequence[Node], names: Sequence[str], rlimit: int = RLIMIT
+    view: View, conditions: Sequence[Node], names: Sequence[str], rlimit: int = SOLVER_STEPS
 ) -> tuple[Row | None, bool]:
     """A point at which every condition is True; (None, True) if there certainly is none."""
     try:
@@ -109,7 +114,7 @@ def find(
 
 
 def session_over(
-    view: View, names: Sequence[str], rlimit: int = RLIMIT, loose: bool = False
+    view: View, names: Sequence[str], rlimit: int = SOLVER_STEPS, loose: bool = False
 ) -> Session | None:
     """A session that assumes the assumes over some inputs, or None if they have no encoding.
 
@@ -156,7 +161,11 @@ def point_of(session: Session, conditions: Sequence[Node]) -> Mapping[str, Value
 
 
 def independent(
-    view: View, node: Node, conditions: Sequence[Node], moving: Sequence[str], rlimit: int = RLIMIT
+    view: View,
+    node: Node,
+    conditions: Sequence[Node],
+    moving: Sequence[str],
+    rlimit: int = SOLVER_STEPS,
 ) -> bool:
     """Whether no two points that meet the conditions, equal but in `moving`, differ in the node."""
     try:
@@ -187,7 +196,7 @@ def independent(
     return point is None and decided
 
 
-def lenient_session(view: View, rlimit: int = RLIMIT) -> Session:
+def lenient_session(view: View, rlimit: int = SOLVER_STEPS) -> Session:
     """A session that assumes what it can of the assumes; points it finds must be confirmed."""
     kept = []
     for node in view.admits:
@@ -203,6 +212,7 @@ def falsify(
     session: Session, node: Node, facts: Sequence[AbsVal], parameters: int
 ) -> tuple[Mapping[str, Value] | None, bool]:
     """A point at which a node is not True under `facts`; (None, True): certainly none."""
+    session.spent = False
     try:
         (term,) = session.encoder.encode([node], facts, parameters)
         return session.solve([session.encoder.z3.Not(session.true(term))])

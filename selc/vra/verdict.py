@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from selc.ir.value import Value
+from selc.vra.budget import SOLVER_STEPS
 
 Evidence = Literal["proved", "exhaustive", "sampled", "refuted", "unknown"]
 
@@ -117,6 +118,7 @@ class Legality:
     guards: tuple[GuardVerdict, ...]
     pin_free_failures: tuple[PinFreeFailure, ...] = ()
     projections: tuple[tuple[Value, ...], ...] = ()  # the legal values of each parameter
+    rlimit: int = SOLVER_STEPS  # of each question to the solver
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,7 @@ CASES: list[tuple[str, Callable[[Path], dict[str, Any]], str]] = [
     ("the range of an input", edit("facts.yaml", "4096", "4095"), "miss"),
     ("a module where one was looked for in vain", shadow, "miss"),
     ("`--max-candidates`", option(max_candidates=9), "miss"),
+    ("`--solver-budget`", option(solver_budget=9), "miss"),
     ("`--whole-rows`", option(whole_rows=True), "miss"),
     ("`--skip`", option(skip=("fold",)), "miss"),
     ("`--require-proof`", option(require_proof=True), "miss"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import subprocess
@@ -12,51 +11,60 @@ from pathlib import Path
 
 import pytest
 
-from selc.vra import legality as deciding
 from tests.driver.conftest import Compile
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "import sys; from selc.cli import main; sys.exit(main())"
 
-HARD = """\
-def plan(m, n, k):
+PAIR = """\
+def plan(m, n):
     width = 16 if m * n <= 64 else 128
-    assert (m * n + k * k) * width % 1_000_003 != 7
+    assert (m + n - max(m, n)) * width >= 16
     return {"width": width}
 """
 
-HARD_FACTS = """\
+PAIR_FACTS = """\
 selection: {function: plan, scope: launch, returns: {width: bits}}
 inputs:
   m: {kind: runtime, type: int, range: [1, 100000]}
   n: {kind: runtime, type: int, range: [1, 100000]}
-  k: {kind: runtime, type: int, range: [1, 100000]}
 """
 
 
 @pytest.fixture
-def hard(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A guard that nothing but the solver could decide, and a solver that may take no step."""
-    (project / "plan.py").write_text(HARD)
-    (project / "facts.yaml").write_text(HARD_FACTS)
-    nothing = functools.partial(deciding.legality, rlimit=1, samples=0, max_points=1)
-    monkeypatch.setattr(deciding, "legality", nothing)
+def pair(project: Path) -> Path:
+    """A guard about how two inputs are related, which only the solver can decide."""
+    (project / "plan.py").write_text(PAIR)
+    (project / "facts.yaml").write_text(PAIR_FACTS)
     return project
 
 
-def test_a_budget_that_is_too_small_is_not_an_answer(hard: Path, compiled: Compile) -> None:
-    outcome = compiled()
+def test_a_budget_that_is_too_small_is_not_an_answer(pair: Path, compiled: Compile) -> None:
+    outcome = compiled(solver_budget=1)
     assert outcome.exit_code == 1
     assert outcome.json["legal"]["legal"] == 0
     assert outcome.json["legal"]["relation"] == []
-    (guard,) = [g for g in outcome.json["guards"] if g["text"].startswith("(m * n")]
+    (guard,) = [g for g in outcome.json["guards"] if g["text"].startswith("(m + n")]
     assert guard["evidence"] == "unknown"
     assert guard["budget"] == "1 solver steps per assignment"
     text = " ".join(outcome.text.split())
     assert "(undecided after 1 solver steps per assignment)" in text
-    assert "narrow the ranges of what the guard reads" in outcome.text
+    assert "give more with --solver-budget" in text
     (found,) = [d for d in outcome.diagnostics if d.code == "SEL931"]
     assert "what is undecided is not legal" in " ".join(found.notes)
+
+
+def test_a_larger_budget_brings_the_proof(pair: Path, compiled: Compile) -> None:
+    outcome = compiled(require_proof=True)
+    assert (outcome.exit_code, outcome.json["legal"]["legal"]) == (0, 2)
+    assert {g["evidence"] for g in outcome.json["guards"]} == {"proved"}
+
+
+def test_what_has_no_encoding_is_sampled_whatever_the_budget(pair: Path, compiled: Compile) -> None:
+    (pair / "plan.py").write_text(PAIR.replace(">= 16", "/ 7.0 != 0.3"))
+    for budget in (1, 2_000_000):
+        outcome = compiled(solver_budget=budget)
+        assert (outcome.exit_code, outcome.json["legal"]["evidence"]) == (0, "sampled")
 
 
 def interrupted(folder: Path, after: float) -> tuple[int, str]:

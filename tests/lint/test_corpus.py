@@ -55,8 +55,13 @@ def test_recall_and_controls(corpus: Path) -> None:
     "name",
     ["vllm/model_executor/layers/fused_moe/fused_moe.py", "sglang/srt/models/deepseek_v2.py"],
 )
-def test_one_large_file_takes_a_second(corpus: Path, name: str) -> None:
+def test_one_large_file_costs_no_more_than_its_compilations(corpus: Path, name: str) -> None:
+    """As many as 60 of CPython's, in one run: 10 to 35 were measured, imports followed."""
+    text = (corpus / name).read_text(encoding="utf-8")
     started = time.process_time()
     report = lint(Config(corpus), Options((corpus / name,), use_cache=False))
+    between = time.process_time()
+    for _ in range(5):
+        compile(text, name, "exec")
     assert report.findings
-    assert time.process_time() - started < 1.5
+    assert between - started < 60 * (time.process_time() - between) / 5
