@@ -90,7 +90,10 @@ def read_families(path: str) -> dict[str, Any]:
         data = _parse_block(text)
     families = data.get("families") if isinstance(data, dict) else None
     if not isinstance(families, dict) or data.get("format") != 1:
-        raise SelectionError(f"{path} is not a tuple file of format 1")
+        raise SelectionError(
+            f"{path} is not a tuple file of format 1 in a form that `commit` writes: "
+            "YAML with one entry a line, or JSON"
+        )
     return families
 
 

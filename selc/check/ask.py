@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 from collections.abc import Hashable, Iterator, Mapping
@@ -66,12 +67,13 @@ class Questions:
 
     def place(self, name: str, text: str) -> int | None:
         """The position of a value, given as JSON, as Python spells it, or as a bare word."""
-        axis = self.axis(name)
-        for data in _read(text):
-            for i, value in enumerate(axis):
-                if frozen(value) == frozen(data):
-                    return i
-        return None
+        found = (self.position(name, data) for data in _read(text))
+        return next((place for place in found if place is not None), None)
+
+    def position(self, name: str, data: Any) -> int | None:
+        """The position of a value that is given as data of JSON."""
+        wanted = frozen(data)
+        return next((i for i, v in enumerate(self.axis(name)) if frozen(v) == wanted), None)
 
     def total(self) -> int:
         """How many assignments there are."""
@@ -159,9 +161,17 @@ def _taken(values: Any) -> frozenset[Hashable]:
 
 def _read(text: str) -> Iterator[Any]:
     """What a value on a command line may mean, most literal first."""
-    spelt = {"None": None, "True": True, "False": False}
-    if text in spelt:
-        yield spelt[text]
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+        yield _listed(ast.literal_eval(text))
+    with contextlib.suppress(ValueError, RecursionError):
         yield json.loads(text)
     yield text
+
+
+def _listed(value: Any) -> Any:
+    """Python's tuples as JSON's lists, deep."""
+    if isinstance(value, (tuple, list)):
+        return [_listed(v) for v in value]
+    if isinstance(value, dict):
+        return {str(k): _listed(v) for k, v in value.items()}
+    return value

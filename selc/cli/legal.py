@@ -13,6 +13,13 @@ from selc.cli.output import write
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("assignments", metavar="[NAME=VALUE]...", nargs=-1)
 @click.option(
+    "--tuple",
+    "tuple_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Fix what a tuple file commits to, whichever selector it was made for.",
+)
+@click.option(
     "--format",
     "output_format",
     type=click.Choice(["text", "json", "csv"]),
@@ -22,7 +29,11 @@ from selc.cli.output import write
 )
 @click.pass_context
 def legal(
-    ctx: click.Context, directory: Path, assignments: tuple[str, ...], output_format: str
+    ctx: click.Context,
+    directory: Path,
+    assignments: tuple[str, ...],
+    tuple_file: Path | None,
+    output_format: str,
 ) -> None:
     """Ask which assignments of pins and knobs are legal, with some of them fixed.
 
@@ -32,5 +43,5 @@ def legal(
     from selc.driver import legal as driver
 
     export = "csv" if output_format == "csv" else ""
-    outcome = driver.run(driver.Asked(directory, assignments, export))
+    outcome = driver.run(driver.Asked(directory, assignments, export, tuple_file))
     ctx.exit(write(outcome, "text" if export else output_format))

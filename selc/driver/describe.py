@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from selc.diag.spelling import arguments
 from selc.ir.value import kind_of, to_json
 
 if TYPE_CHECKING:
@@ -88,12 +89,11 @@ def counterexample(decided: Decided, found: Counterexample | None) -> dict[str, 
         return None
     names = {p.parameter: p.name for p in decided.residual.pins if p.parameter}
     inputs = {k: to_json(v) for k, v in found.inputs.items()}
-    call = ", ".join(f"{k}={v!r}" for k, v in inputs.items())
     return {
         "parameters": {names.get(k, k): to_json(v) for k, v in found.parameters.items()},
         "inputs": inputs,
         "reading": found.reading,
-        "call": f"{decided.program.function}({call})",
+        "call": f"{decided.program.function}({arguments(inputs)})",
     }
 
 

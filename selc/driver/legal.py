@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from selc.diag.diagnostic import Diagnostic, Refused
+from selc.diag.diagnostic import Diagnostic, Refused, Sink
 from selc.diag.outcome import Outcome
+from selc.diag.span import NOWHERE, Span
+from selc.diag.spelling import arguments, spelt
 from selc.diag.suggest import did_you_mean
 from selc.diag.table import listing, table
 from selc.driver.check import read_manifest
@@ -36,6 +38,7 @@ class Asked:
     directory: Path
     assignments: tuple[str, ...] = ()
     export: str = ""  # csv: the rows themselves instead of an answer
+    tuple_file: Path | None = None
 
 
 def run(asked: Asked) -> Outcome:
@@ -47,9 +50,12 @@ def run(asked: Asked) -> Outcome:
         manifest = read_manifest(asked.directory)
         questions = Questions(manifest)
         fixed = _fixed(asked.assignments, questions)
+        foreign = ""
+        if asked.tuple_file is not None:
+            foreign = _committed(asked.tuple_file, manifest, questions, fixed)
         if asked.export == "csv":
             return Outcome(0, _csv(questions, fixed))
-        return _answer(asked.directory, manifest, questions, fixed)
+        return _answer(asked.directory, manifest, questions, fixed, foreign)
     except Unreadable as error:
         message = f"{asked.directory / 'manifest.json'}: {error}"
         hint = "name a folder that `selc compile` wrote"
@@ -81,9 +87,7 @@ def _fixed(assignments: Sequence[str], questions: Questions) -> dict[str, int]:
             message = f"`{known}` is given twice"
             problems.append(Diagnostic("SEL933", message, help="give each name one value"))
         elif (place := questions.place(known, value.strip())) is None:
-            axis = [json.dumps(v) for v in questions.axis(known)]
-            message = f"`{known}` cannot be {value.strip()}"
-            problems.append(Diagnostic("SEL933", message, help=f"it can be: {listing(axis, 12)}"))
+            problems.append(_cannot(questions, known, value.strip()))
         else:
             fixed[known] = place
     if problems:
@@ -91,8 +95,50 @@ def _fixed(assignments: Sequence[str], questions: Questions) -> dict[str, int]:
     return fixed
 
 
+def _cannot(questions: Questions, name: str, value: str, place: Span = NOWHERE) -> Diagnostic:
+    axis = listing([spelt(v) for v in questions.axis(name)], 12)
+    return Diagnostic("SEL933", f"`{name}` cannot be {value}", place, help=f"it can be: {axis}")
+
+
+def _committed(
+    path: Path, manifest: Mapping[str, Any], questions: Questions, fixed: dict[str, int]
+) -> str:
+    """Add what a tuple file commits to; the hash of the selector that it was made for, if another.
+
+    Raises:
+        Refused: the file is malformed, or has names or values that are not there.
+    """
+    from selc.driver.tuples import entry_of
+    from selc.frontend.facts.tree import to_value
+
+    sink = Sink()
+    entry = entry_of(path, str(manifest.get("family")), sink)
+    free = {p["name"] for p in manifest["pins"] if p["free"]}
+    for name, each in entry.assignment.items():
+        if name in free:
+            continue  # its value was proved, whatever the file says
+        value = json.loads(json.dumps(to_value(each.tree, sink), default=str))
+        if name not in questions.names:
+            hint = did_you_mean(name, questions.names)
+            hint = hint or f"there are: {', '.join(questions.names) or 'no pins'}"
+            message = f"no pin or knob is named `{name}`"
+            sink.add(Diagnostic("SEL933", message, each.key, help=hint))
+        elif (place := questions.position(name, value)) is None:
+            sink.add(_cannot(questions, name, spelt(value), each.tree.span))
+        elif fixed.setdefault(name, place) != place:
+            message = f"`{name}` is {spelt(value)} here and another value on the command line"
+            sink.add(Diagnostic("SEL933", message, each.key, help="give each name one value"))
+    if sink.has_errors:
+        raise Refused(*sink)
+    return entry.selector if entry.selector not in (None, manifest["hash"]) else ""
+
+
 def _answer(
-    directory: Path, manifest: Mapping[str, Any], questions: Questions, fixed: dict[str, int]
+    directory: Path,
+    manifest: Mapping[str, Any],
+    questions: Questions,
+    fixed: dict[str, int],
+    foreign: str,
 ) -> Outcome:
     count = questions.count(fixed)
     values = {n: questions.axis(n)[i] for n, i in fixed.items()}
@@ -105,6 +151,7 @@ def _answer(
         "family": manifest.get("family"),
         "selector": manifest["hash"],
         "assignment": values,
+        "made_for": foreign or None,
         "legal": count > 0,
         "assignments": questions.total(),
         "count": count,
@@ -119,12 +166,14 @@ def _answer(
 
 
 def _text(answer: Mapping[str, Any]) -> Iterator[str]:
-    asked = ", ".join(f"{n}={json.dumps(v)}" for n, v in answer["assignment"].items())
+    asked = arguments(answer["assignment"])
     head = f"{answer['family']}: {answer['count']} of {answer['assignments']} assignments are legal"
     yield f"{head} ({answer['evidence']})" + (f" with {asked}" if asked else "")
+    if answer["made_for"]:
+        yield f"  the tuple was made for another selector, {answer['made_for'][:16]}"
     if answer["broken"]:
         broken = answer["broken"]
-        call = ", ".join(f"{n}={json.dumps(v)}" for n, v in broken["inputs"].items())
+        call = arguments(broken["inputs"])
         where = broken["location"]
         yield f"  breaks  {broken['text']}"
         yield f"          {where['path']}:{where['line']}" if where["path"] else "          "
@@ -138,7 +187,7 @@ def _text(answer: Mapping[str, Any]) -> Iterator[str]:
             else "  no batch takes these values together"
         )
     rows = [
-        [name, str(len(left)), listing([json.dumps(v) for v in left], 16)]
+        [name, str(len(left)), listing([spelt(v) for v in left], 16)]
         for name, left in answer["remaining"].items()
     ]
     yield from table(["remaining", "values", ""], rows, WIDTH)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from selc.diag.spelling import arguments, spelt
 from selc.diag.table import listing, table
 
 Answer = Mapping[str, Any]
@@ -86,19 +87,19 @@ def _pins(answer: Answer, width: int) -> list[str]:
     for p in answer["pins"]:
         where = _place(p["location"])
         if p["free"]:
-            at = ", ".join(f"{k}={v!r}" for k, v in p.get("at", {}).items())
+            at = arguments(p.get("at", {}))
             proofs.append(
-                [p["name"], _text(p["default"]) if not at else f"as at {at}", p["proof"], where]
+                [p["name"], spelt(p["default"]) if not at else f"as at {at}", p["proof"], where]
             )
             continue
-        legal = [_text(v) for v in p["legal"]]
+        legal = [spelt(v) for v in p["legal"]]
         candidates = _candidates(p["candidates"])
         candidates += "" if p["exact"] or isinstance(p["candidates"], dict) else " at most"
         if p["offered"]:
-            candidates += f" + {listing([_text(v) for v in p['offered']], LISTED)}"
+            candidates += f" + {listing([spelt(v) for v in p['offered']], LISTED)}"
         same = isinstance(p["candidates"], list) and p["legal"] == p["candidates"] + p["offered"]
         shown = "all" if same else listing(legal, LISTED) or "none"
-        value = _text(chosen[p["name"]]) if p["name"] in chosen else "-"
+        value = spelt(chosen[p["name"]]) if p["name"] in chosen else "-"
         rows.append([p["name"], candidates, shown, value, p["evidence"], where])
     if rows:
         head = ["pin", "candidates", "legal", "in force", "evidence", "source"]
@@ -112,7 +113,7 @@ def _pins(answer: Answer, width: int) -> list[str]:
 
 def _candidates(found: Any) -> str:
     if isinstance(found, list):
-        return listing([_text(v) for v in found], LISTED)
+        return listing([spelt(v) for v in found], LISTED)
     span = found["range"]
     if span is None:
         return "unknown"
@@ -126,7 +127,7 @@ def _candidates(found: Any) -> str:
 
 def _knobs(answer: Answer, width: int) -> list[str]:
     rows = [
-        [k["name"], _text(k["setting"]), listing([_text(c) for c in k["choices"]], LISTED)]
+        [k["name"], spelt(k["setting"]), listing([spelt(c) for c in k["choices"]], LISTED)]
         for k in answer["knobs"]
     ]
     return ["knobs", *table(["knob", "setting", "choices"], rows, width)] if rows else []
@@ -166,8 +167,7 @@ def _excluded(guard: Mapping[str, Any]) -> str:
     found = guard["counterexample"]
     if found is None:
         return ""
-    pins = ", ".join(f"{k}={v!r}" for k, v in found["parameters"].items())
-    inputs = ", ".join(f"{k}={v!r}" for k, v in found["inputs"].items())
+    pins, inputs = arguments(found["parameters"]), arguments(found["inputs"])
     return f" (rules out {pins or 'every tuple'}: fails for {inputs or 'every input'})"
 
 
@@ -213,8 +213,3 @@ def _place(location: Mapping[str, Any]) -> str:
     folders = Path(path).parts
     shown = folders[-1] if len(path) > MAX_PATH and len(folders) > 1 else path
     return f"{shown}:{location['line']}"
-
-
-def _text(value: object) -> str:
-    text = repr(value) if not isinstance(value, list) else "(" + ", ".join(map(_text, value)) + ")"
-    return text.encode("ascii", "backslashreplace").decode()

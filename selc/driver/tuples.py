@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from selc.diag.diagnostic import Diagnostic, Refused, Sink
 from selc.diag.span import Span
+from selc.diag.spelling import spelt
 from selc.diag.suggest import did_you_mean
+from selc.diag.table import listing
 from selc.driver.describe import knob_order, setting_of
 from selc.driver.matching import Absent, find
 from selc.frontend.facts.tree import Entry, Map, Tree, as_int, as_map, as_text, fields, to_value
+from selc.ir.value import to_json
 
 if TYPE_CHECKING:
     from selc.driver.pipeline import Decided
@@ -35,6 +38,35 @@ class Committed:
     span: Span
 
 
+@dataclass(frozen=True, slots=True)
+class FamilyEntry:
+    """One family's entry as it is written."""
+
+    selector: str | None
+    pins: Mapping[str, Entry]
+    knobs: Mapping[str, Entry]
+    span: Span
+
+    @property
+    def assignment(self) -> Mapping[str, Entry]:
+        """Pins and knobs."""
+        return {**self.pins, **self.knobs}
+
+
+def entry_of(path: Path, family: str, sink: Sink) -> FamilyEntry:
+    """A family's entry of a tuple file; what is wrong inside of it goes to the sink.
+
+    Raises:
+        Refused: it is no tuple file, or has nothing for the family.
+    """
+    entry = _entry(path, family, sink)
+    known = fields(entry, ("selector", "pins", "knobs"), "a family's tuple", sink)
+    selector = as_text(known["selector"].tree, "`selector`", sink) if "selector" in known else None
+    pins = _section(known.get("pins"), "pins", sink)
+    knobs = _section(known.get("knobs"), "knobs", sink)
+    return FamilyEntry(selector, pins, knobs, entry.span)
+
+
 def read_tuple(path: Path, decided: Decided) -> Committed:
     """The entry of the selection's family.
 
@@ -42,14 +74,10 @@ def read_tuple(path: Path, decided: Decided) -> Committed:
         Refused: the file does not fit.
     """
     sink = Sink()
-    entry = _entry(path, decided.program.family, sink)
-    known = fields(entry, ("selector", "pins", "knobs"), "a family's tuple", sink)
-    selector = as_text(known["selector"].tree, "`selector`", sink) if "selector" in known else None
-    pins = _section(known.get("pins"), "pins", sink)
-    knobs = _section(known.get("knobs"), "knobs", sink)
-    values = _pins(pins, entry.span, decided, sink) | _knobs(knobs, decided, sink)
+    entry = entry_of(path, decided.program.family, sink)
+    values = _pins(entry.pins, entry.span, decided, sink) | _knobs(entry.knobs, decided, sink)
     _stop(sink)
-    return Committed(selector, values, entry.span)
+    return Committed(entry.selector, values, entry.span)
 
 
 def _entry(path: Path, family: str, sink: Sink) -> Map:
@@ -148,8 +176,8 @@ def _take(
     value = to_value(tree, sink)
     found = find(value, axis)
     if isinstance(found, Absent):
-        some = ", ".join(repr(v) for v in axis[:12]) + (", ..." if len(axis) > 12 else "")
-        message = f"`{name}` cannot be {value!r}"
+        some = listing([spelt(to_json(v)) for v in axis], 12)
+        message = f"`{name}` cannot be {spelt(value)}"
         sink.add(Diagnostic(CODE, message, tree.span, help=f"it can be: {some}"))
     else:
         out[parameter] = found

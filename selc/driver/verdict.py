@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from selc.diag.diagnostic import Diagnostic
 from selc.diag.span import Span
+from selc.diag.spelling import arguments, spelt
 from selc.driver.describe import counterexample
+from selc.ir.value import to_json
 
 if TYPE_CHECKING:
     from selc.driver.pipeline import Decided
@@ -57,21 +59,32 @@ def nothing_legal(decided: Decided) -> list[Diagnostic]:
 
 def wrong_tuple(decided: Decided, committed: Committed, selector: str) -> list[Diagnostic]:
     """Why a tuple does not hold for this selector; none if it does."""
-    if committed.selector is not None and committed.selector != selector:
-        return [
-            Diagnostic(
-                "SEL933",
-                f"the tuple of `{decided.program.family}` was made for another selector",
-                committed.span,
-                notes=(f"the file has {committed.selector}, this one is {selector}",),
-                help="commit it again from this selector, after looking at what changed",
-            )
-        ]
+    broken = _broken(decided, committed)
+    if committed.selector is None or committed.selector == selector:
+        return broken
+    notes = [f"the file has {committed.selector}, this one is {selector}"]
+    if not broken and decided.legality.legal:
+        notes.append("its values are legal here, too")
+    return [
+        Diagnostic(
+            "SEL933",
+            f"the tuple of `{decided.program.family}` was made for another selector",
+            committed.span,
+            notes=tuple(notes),
+            help="commit it again from this selector, after looking at what changed",
+        ),
+        *broken,
+    ]
+
+
+def _broken(decided: Decided, committed: Committed) -> list[Diagnostic]:
+    """SEL937: the guards that a tuple breaks; where nothing is legal that is said already."""
     if decided.legality.legal == 0 or admits(decided, committed.values):
         return []
     broken = _single(decided, committed.values)
     names = {p.parameter: p.name for p in decided.residual.pins}
-    shown = ", ".join(f"{names.get(k, k)} = {v!r}" for k, v in committed.values.items())
+    values = {names.get(k, k): to_json(v) for k, v in committed.values.items()}
+    shown = ", ".join(f"{name} = {spelt(value)}" for name, value in values.items())
     notes = [_breaks(decided, v) if v.counterexample else _open(decided, v) for v in broken]
     return [
         Diagnostic(
@@ -140,8 +153,8 @@ def _breaks(decided: Decided, verdict: GuardVerdict) -> str:
     shown = counterexample(decided, verdict.counterexample)
     assert shown is not None
     guard = decided.residual.guards[verdict.index].guard
-    pins = ", ".join(f"{k} = {v!r}" for k, v in shown["parameters"].items())
-    inputs = ", ".join(f"{k}={v!r}" for k, v in shown["inputs"].items())
+    pins = ", ".join(f"{k} = {spelt(v)}" for k, v in shown["parameters"].items())
+    inputs = arguments(shown["inputs"])
     where = f" with {pins}" if pins else ""
     return f"`{guard.text}` (line {guard.span.line}) fails{where} for {inputs or 'every input'}"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from selc.diag.source_text import SourceLines
 from selc.diag.span import NOWHERE
+from selc.diag.spelling import arguments
 from selc.driver.describe import candidates_json, location
 from selc.driver.why import FORMAT, call_of, count_of, grid_of
 from selc.ir.value import to_json
@@ -78,7 +79,7 @@ def _knobs(program: Program, env: Mapping[str, Any]) -> dict[str, Any]:
 
 def _call(inputs: dict[str, Any]) -> str:
     """A call of the emitted selector."""
-    return f"select_unpinned({', '.join(f'{k}={v!r}' for k, v in inputs.items())})"
+    return f"select_unpinned({arguments(inputs)})"
 
 
 def _source(step: Step, lines: SourceLines) -> str:
@@ -104,7 +105,7 @@ def as_text(why: Why) -> str:
             for call, value in zip(calls, why.pair.values, strict=True)
         ]
         knobs = _knobs(why.program, why.pair.first)
-        under = f", with {', '.join(f'{k}={v!r}' for k, v in knobs.items())}" if knobs else ""
+        under = f", with {arguments(knobs)}" if knobs else ""
         parts.append("\n".join([f"two batches that differ there{under}", *rows]))
     parts.append("\n".join(_pins(why)))
     if why.chosen:

@@ -112,3 +112,74 @@ def test_the_tuple_in_force(folder: Path) -> None:
     answer = ask(folder, *named)
     assert (answer.exit_code, answer.json["count"]) == (0, 1)
     assert answer.json["witnessed"] is manifest["witnessed"]
+
+
+TILES = """\
+def pick(m):
+    tile = (64, 128) if m <= 64 else (256, 64)
+    assert tile[0] * 4 <= 512 + m
+    return {"tile": tile}
+"""
+TILE_FACTS = """\
+selection: {function: pick, scope: launch, returns: {tile: bits}}
+inputs: {m: {kind: runtime, type: int, range: [1, 1000]}}
+"""
+
+
+def test_values_are_written_as_python_has_them(compiled: Compile, project: Path) -> None:
+    (project / "plan.py").write_text(TILES)
+    (project / "facts.yaml").write_text(TILE_FACTS)
+    assert compiled(target="plan.py:pick").exit_code == 0
+    folder = project / "plan_selector"
+    for text in ("tile=(64, 128)", "tile=[64, 128]", "tile=(64,128)"):
+        assert ask(folder, text).json["assignment"] == {"pick.tile": [64, 128]}
+    refused = ask(folder, "tile=(256, 64)")
+    assert (refused.exit_code, refused.json["broken"]["inputs"]) == (1, {"m": 1})
+    assert "with pick.tile=(256, 64)" in refused.text
+    assert "(64, 128)" in ask(folder).text
+    assert ask(folder, "tile=(64, {1: 2})").exit_code == 2
+
+
+def test_a_committed_tuple_under_other_facts(compiled: Compile, project: Path) -> None:
+    assert compiled().exit_code == 0
+    path, folder = project / "t.yaml", project / "plan_selector"
+    hashed = json.loads((folder / "manifest.json").read_text())["hash"]
+    pins = "pins: {plan.width: 128, plan.stages: 2}, knobs: {stride: 32}"
+    path.write_text(f"{{format: 1, families: {{plan: {{selector: {hashed}, {pins}}}}}}}\n")
+    here = run(Asked(folder, (), tuple_file=path))
+    assert (here.exit_code, here.json["count"], here.json["made_for"]) == (0, 1, None)
+    assert "another selector" not in here.text
+
+    text = (project / "plan.py").read_text()
+    (project / "plan.py").write_text(text.replace("<= 256\n    return", "<= 192\n    return"))
+    assert compiled().exit_code == 0
+    there = run(Asked(folder, (), tuple_file=path))
+    assert (there.exit_code, there.json["count"], there.json["made_for"]) == (1, 0, hashed)
+    assert there.json["broken"]["text"] == "width * stages <= 192"
+    assert "the tuple was made for another selector" in there.text
+    both = compiled(tuple_file=path)
+    assert (both.exit_code, [d.code for d in both.diagnostics]) == (1, ["SEL933", "SEL937"])
+
+    path.write_text(path.read_text().replace("128", "16"))
+    kept = run(Asked(folder, (), tuple_file=path))
+    assert (kept.exit_code, kept.json["made_for"]) == (0, hashed)
+    (refused,) = compiled(tuple_file=path).diagnostics
+    assert (refused.code, "its values are legal here, too" in refused.notes) == ("SEL933", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("families: {plan: {pins: {plan.widht: 16}}}", "no pin or knob is named `plan.widht`"),
+        ("families: {plan: {pins: {plan.width: 17}}}", "`plan.width` cannot be 17"),
+        ("families: {plan: {pins: {plan.stages: 4}}}", "another value on the command line"),
+        ("families: {other: {pins: {}}}", "has nothing for the family `plan`"),
+    ],
+)
+def test_a_tuple_file_that_does_not_fit(folder: Path, project: Path, text: str, says: str) -> None:
+    (project / "t.yaml").write_text(f"format: 1\n{text}\n")
+    answer = run(Asked(folder, ("stages=2",), tuple_file=project / "t.yaml"))
+    assert answer.exit_code == 2
+    (found,) = answer.diagnostics
+    assert says in found.message
+    assert found.span.path.endswith("t.yaml")
