@@ -424,9 +424,13 @@ def _offers(
         span = cx.facts.spans.get(f"offer.{unknown[0]}")
         message = (
             f"`offer:` names `{unknown[0]}`, which is no variable of the selection that depends "
-            "on an input"
+            "on an input and holds a number, a text, a truth value, a member of an Enum or a tuple "
+            "of such"
         )
-        hint = did_you_mean(unknown[0], sorted({cx.bases_of[k] for k in naming}))
+        known = sorted({cx.bases_of[k] for k in naming})
+        hint = did_you_mean(unknown[0], known) or (
+            "name a variable as the source does; a class is chosen by the condition that picks it"
+        )
         raise Refused(
             Diagnostic("SEL911", message, span, help=hint)
             if span

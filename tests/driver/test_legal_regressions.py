@@ -19,10 +19,11 @@ inputs:
 """
 
 
-def _answer(tmp_path: Path, source: str, high: int) -> dict[str, Any]:
+def _answer(tmp_path: Path, source: str, high: int, *more: str) -> dict[str, Any]:
     (tmp_path / "selector.py").write_text(source)
     (tmp_path / "facts.yaml").write_text(FACTS.format(high=high))
-    plan = Plan(str(tmp_path / "selector.py"), (tmp_path / "facts.yaml",), ())
+    files = (tmp_path / "facts.yaml", *(tmp_path / name for name in more))
+    plan = Plan(str(tmp_path / "selector.py"), files, ())
     return describe.answer(decide(plan, None, Sink(), Clock()))
 
 
@@ -117,3 +118,16 @@ def test_a_variable_that_some_return_names_is_overwritten_where_it_is_chosen(
     )
     answer = _answer(tmp_path, source, 89)
     assert answer["legal"]["legal"] == answer["legal"]["assignments"] > 0
+
+
+def test_a_class_cannot_be_offered_and_the_message_says_why(tmp_path: Path) -> None:
+    source = (
+        "class Small: pass\nclass Large: pass\n"
+        "def f(m, r):\n    kernel = Small if m < 64 else Large\n    return {'kernel': kernel}\n"
+    )
+    (tmp_path / "offer.yaml").write_text("offer: {kernel: [Small]}\n")
+    with pytest.raises(Refused) as refused:
+        _answer(tmp_path, source, 90, "offer.yaml")
+    (found,) = refused.value.diagnostics
+    assert (found.code, "a member of an Enum" in found.message) == ("SEL911", True)
+    assert "by the condition that picks it" in (found.help or "")
