@@ -9,6 +9,7 @@ import torch
 from selc.harness.call import Call, Request
 from selc.harness.kernels import attention_triton, paging
 from selc.harness.kernels.splits import config_of
+from tests.harness import dots
 
 MIXED = (Request(1, 1, 40), Request(2, 9, 9), Request(3, 3, 35), Request(4, 1, 1))
 ONE = Request(9, 20, 70)
@@ -86,5 +87,6 @@ def count():
 
 
 if __name__ == "__main__":
+    dots.install()
     checks = (right, batch, chunks, pages, serial, count)
     json.dump({each.__name__: each() for each in checks}, sys.stdout)

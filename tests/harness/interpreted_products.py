@@ -9,6 +9,7 @@ import torch
 from selc.harness.call import Call
 from selc.harness.kernels import gemm_triton, moe_align, moe_triton, rms_norm_triton
 from selc.harness.protocol import load_kernels
+from tests.harness import dots
 from tests.harness.companies import companies
 
 HALF = {"dtype": "float16"}
@@ -87,6 +88,7 @@ def align():
 
 
 if __name__ == "__main__":
+    dots.install()
     torch.set_num_threads(1)
     which = sys.argv[1]
     print(json.dumps(align() if which == "align" else family(which)))
