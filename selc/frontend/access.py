@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from selc.frontend import (
+    comparing,
     enums,
     equality,
     expr,
@@ -19,7 +20,7 @@ from selc.frontend import (
 )
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
-from selc.frontend.tuplesite import unmarked
+from selc.frontend.tuplesite import marks_over, unmarked
 from selc.frontend.values import (
     Choice,
     Cls,
@@ -355,9 +356,16 @@ def has_key(cx: Lowering, entries: dict[object, Entry], key: Node) -> Node:
 
 
 def same_key(cx: Lowering, a: V, b: V) -> bool:
-    """Whether two symbolic keys are certainly the same value."""
+    """Whether two symbolic keys are certainly the same value.
+
+    So they must be under pins: what is a site of one of them alone cannot be a pin.
+    """
     if isinstance(a, Node) and isinstance(b, Node):
-        return unmarked(a) is unmarked(b)
+        if unmarked(a) is not unmarked(b):
+            return False
+        keys = [cx.key_of(m) for m in marks_over(a) ^ marks_over(b)]
+        cx.spoiled.update(k for k in keys if k is not None)
+        return True
     if isinstance(a, Tup) and isinstance(b, Tup) and len(a.items) == len(b.items):
         return all(same_key(cx, x, y) for x, y in zip(a.items, b.items, strict=True))
     return False
@@ -399,12 +407,12 @@ def contains(cx: Lowering, st: State, e: ast.expr, item: V, container: V) -> Nod
             for element in container.items:
                 found = cx.graph.either(found, equality.equal(cx, st, e, element, item))
             return found
-        if not isinstance(item, (Node, Tup)):
-            same = [
-                isinstance(v, type(item)) and getattr(v, "node", v) == getattr(item, "node", item)
-                for v in container.items
-            ]
+        if isinstance(item, (Cls, Func)):
+            others = [v for v in container.items if isinstance(v, (Cls, Func))]
+            same = [comparing.same_definition(cx, e, item, v) for v in others]
             return cx.graph.const(any(same))
+        if not isinstance(item, (Node, Tup)):
+            return cx.graph.const(item in container.items)
         container, item = enums.alike(cx, container, item, e)
         nodes = [v for v in container.items if isinstance(v, (Node, Tup))]
         if len(nodes) < len(container.items):

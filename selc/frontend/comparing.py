@@ -90,8 +90,8 @@ def _is_data(value: V) -> bool:
 def _structural_equality(
     cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: bool
 ) -> V:
-    if isinstance(left, (Cls, Func)) and type(left) is type(right):
-        same = left.node is right.node
+    if isinstance(left, (Cls, Func)) and isinstance(right, (Cls, Func)):
+        same = same_definition(cx, e, left, right)
     elif isinstance(left, (External, ModuleV)) and isinstance(right, (External, ModuleV)):
         same = left == right
         outside = [
@@ -169,7 +169,36 @@ def _identity(cx: Lowering, st: State, e: ast.expr, left: V, right: V, negated: 
         cx.refuse(
             e, "SEL901", "`is` between two objects is not supported", help="compare their contents"
         )
-    same = type(left) is type(right) and left == right and not isinstance(left, Tup)
-    if isinstance(left, (Cls, Func)) and type(left) is type(right):
-        same = left.node is right.node
+    _no_tuples(cx, e, left, right)
+    same = type(left) is type(right) and left == right
+    if isinstance(left, (Cls, Func)) and isinstance(right, (Cls, Func)):
+        same = same_definition(cx, e, left, right)
     return cx.graph.const(same != negated)
+
+
+def _no_tuples(cx: Lowering, e: ast.AST, *sides: V) -> None:
+    """Refuse identity of two tuples."""
+    if all(
+        "tuple" in cx.abs(v).kinds if isinstance(v, Node) else isinstance(v, Tup) for v in sides
+    ):
+        cx.refuse(
+            e,
+            "SEL901",
+            "`is` between tuples is not supported: which of them are one object is not followed",
+            help="write `==`",
+        )
+
+
+def same_definition(cx: Lowering, e: ast.AST, left: Cls | Func, right: Cls | Func) -> bool:
+    """Whether two classes or functions are one object."""
+    if left is right:
+        return True
+    if left.node is not right.node:
+        return False
+    if isinstance(left, Func) and left.scope is not None:
+        cx.refuse(
+            e,
+            "SEL901",
+            "whether two functions of one inner definition are the same object is not followed",
+        )
+    return True

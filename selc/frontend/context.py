@@ -119,6 +119,7 @@ class Lowering:
         self.instances: dict[str, Instance] = {}
         self.iterators = Iterators()
         self.remembered: dict[int, set[str]] = {}  # cached functions -> keys of their calls
+        self.remembered_by: dict[str, list[set[int]]] = {}  # memo dicts -> nodes made per key
         self.plans: dict[int, Plan] = {}
         self.keep: list[object] = []  # keeps syntax nodes alive: plans are keyed by id
         self.next_scope = 0
@@ -170,6 +171,7 @@ class Lowering:
         self.unseen: dict[
             str, tuple[ModuleSource, str]
         ] = {}  # imported names that could not be followed
+        self.lengths: dict[str, set[int]] = {}  # sites -> lengths of the tuples that they hold
         self._module_scopes: dict[str, int] = {}
         self._abs: list[AbsVal] = []
         self._site_numbers: dict[str, int] = {}

@@ -32,6 +32,7 @@ from selc.frontend import (
     points,
     reading,
     sequences,
+    tuplesite,
     unread,
 )
 from selc.frontend.context import Frame, Lowering, column_key, span_of
@@ -377,6 +378,8 @@ def _names(cx: Lowering) -> dict[str, str]:
             continue
         if site.kind == "expression" and len({m.node.id for m in site.marks}) > 1:
             continue
+        if not tuplesite.of_one_shape(cx, key, site):
+            continue
         name = f"{instance.function}.{cx.bases_of[key]}{tails.get(instance.key, '')}"
         out[key] = name
     counts: dict[str, int] = {}
@@ -446,7 +449,7 @@ def _wider(
     out: dict[str, AbsVal] = {}
     keys = {name: key for key, name in naming.items()}
     for key, site in cx.sites.items():
-        if site.kind != "expression" and len(site.marks) > 1:
+        if site.kind != "expression" and len(site.marks) > 1 and key in naming:
             out[key] = _joined([cx.abs(m.node) for m in site.marks])
     for point in listed:
         for name in point.sites:

@@ -117,6 +117,7 @@ def memoize(
                 )
     if not all(isinstance(n, Node) for n in access.flat_nodes(value, cx, st)):
         names.refuse_state(cx, e, obj.unknown)
+    _settle_body(cx, obj.unknown, index, value)
     cx.obligations = [
         o for o in cx.obligations if not (o[0] == ref.oid and same_index(cx, o[1], index))
     ]
@@ -132,6 +133,22 @@ def _keep_key(cx: Lowering, index: V) -> None:
             key = cx.key_of(part)
             if key is not None and cx.sites[key].kind != "parameter":
                 cx.spoiled.add(key)
+
+
+def _settle_body(cx: Lowering, name: str, index: V, value: V) -> None:
+    """Where several keys are remembered, no pin between a key and what is remembered under it.
+
+    They may be equal: then the value of the first is read, whatever is overwritten on the way to
+    that of the second.
+    """
+    known = {n.id for n in cx.graph.cone(access.flat_nodes(index))}
+    made = {n.id for n in cx.graph.cone(access.flat_nodes(value))} - known
+    before = cx.remembered_by.setdefault(name, [])
+    before.append(made)
+    inside = set[int]().union(*before) if len(before) > 1 else set()
+    for key, site in cx.sites.items():
+        if any(m.node.id in inside for m in site.marks):
+            cx.spoiled.add(key)
 
 
 def same_index(cx: Lowering, a: V, b: V) -> bool:

@@ -104,7 +104,7 @@ class Readings:
         Where it is null, or what another `return` computes or names, it says nothing of this site.
         """
         root = _unmarked(node, marks)
-        if root.id not in marks and root.op is not Op.SELECT:
+        if root.id not in marks and root.op not in (Op.SELECT, Op.TUPLE):
             above = any(n.id in marks for n in self.program.graph.cone([root]))
             return None if above else self.graph.const(False)
         taken = self._taken(root, marks)
@@ -123,16 +123,34 @@ class Readings:
         for i, node in sorted(found.items()):
             if i in marks or node.op is not Op.SELECT:
                 taken[i] = self.graph.const(i in marks)
+                if i not in marks and node.op is Op.TUPLE:
+                    taken[i] = self._whole(node, marks)
                 continue
             then, other = (taken[_unmarked(a, marks).id] for a in node.args[1:])
             taken[i] = self.graph.select(self.pinned([node.args[0]])[0], then, other)
         return taken[root.id]
 
+    def _whole(self, node: Node, marks: frozenset[int]) -> Node:
+        """Whether the elements of a tuple are those of one of these marks."""
+        cone = self.program.graph.cone([node])
+        parts = frozenset(n.id for n in cone if n.op is Op.INDEX and n.args[0].id in marks)
+        out = self.graph.const(bool(parts))
+        for element in node.args if parts else ():
+            out = self.graph.both(out, self._taken(_unmarked(element, parts), parts))
+        return out
+
 
 def _unmarked(node: Node, marks: frozenset[int]) -> Node:
-    """The node under marks of other sites."""
-    while node.op is Op.MARK and node.id not in marks:
-        node = node.args[0]
+    """The node under marks of other sites; an element of a marked tuple is what stands there."""
+    while node.id not in marks and node.op in (Op.MARK, Op.INDEX):
+        inner = _unmarked(node.args[0], marks)
+        place = node.args[-1].attr if node.args[-1].is_const else None
+        if node.op is Op.MARK:
+            node = inner
+        elif inner.id not in marks and inner.op is Op.TUPLE and type(place) is int:
+            node = inner.args[place]
+        else:
+            break
     return node
 
 

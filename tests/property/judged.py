@@ -252,8 +252,9 @@ class Judge:
         points = first[1]
         second: dict[str, Any] = {}
         for point, names in self.returned.items():
-            if self.role_of(point) != "aux" and point in points:
-                second.update({f"choose.{n}": points[point] for n in names})
+            if self.role_of(point) != "aux" and (point in points or point in self.role):
+                value = at_point(points, point, list(self.role))
+                second.update({f"choose.{n}": value for n in names})
         known = {k: v for k, v in second.items() if k in self.observer.sites}
         seen = self.observed(inputs, known, first[0])
         if not seen and self.varied:

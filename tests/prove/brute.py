@@ -12,7 +12,7 @@ import dataclasses
 import itertools
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,7 +178,9 @@ class _Hooks(ast.NodeTransformer):
 class Source:
     """A selection with hooks for pins (by name) and choices (`choice NAME`, by return)."""
 
-    def __init__(self, path: Path, function: str, pins: Sequence[str]) -> None:
+    def __init__(
+        self, path: Path, function: str, pins: Sequence[str], points: Collection[str] = ()
+    ) -> None:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         functions = {n.name: Places(n) for n in tree.body if isinstance(n, ast.FunctionDef)}
         self.records = {
@@ -187,6 +189,7 @@ class Source:
             for n in tree.body if isinstance(n, ast.ClassDef)
         }  # fmt: skip
         self.unplaced = [p for p in pins if not self._pin(functions, p)]
+        self.points = points  # a tuple is one choice if it has a name here, else its elements are
         self.choices: list[dict[str, str]] = []  # of each return: point -> key
         self.over: dict[str, Any] = {}
         self.log: dict[str, Any] = {}
@@ -230,7 +233,8 @@ class Source:
         assert s.value is not None
 
         def made(e: ast.expr, point: str) -> None:
-            parts = fields_of(e, self.records)
+            whole = (point or "result") in self.points
+            parts = None if whole else fields_of(e, self.records)
             key = f"choice {number} {point}"
             if parts is None and isinstance(e, ast.Name):
                 built = [
@@ -240,13 +244,13 @@ class Source:
                     and [t.id for t in d.targets if isinstance(t, ast.Name)] == [e.id]
                 ]
                 inner = [fields_of(b, self.records) for b in built]
-                if len(built) == 1 and inner[0] is not None:
+                if len(built) == 1 and inner[0] is not None and not whole:
                     parts = inner[0]
                 elif entry.join(e.id, key) and e.id not in entry.parameters:
                     keys[point] = key
             if parts is not None:
                 for name, part in parts:
-                    made(part, f"{point}.{name}" if point else name)
+                    made(part, joined(point, name))
             elif not isinstance(e, (ast.Name, ast.Constant)):
                 entry.around.setdefault(id(e), []).append(key)
                 keys[point] = key
@@ -275,32 +279,48 @@ class Source:
         self.over.clear()
         self.over.update(over)
         self.log.clear()
-        return points_of(self.call(**call))
+        return points_of(self.call(**call), "", self.points)
 
 
 def fields_of(e: ast.expr, records: Mapping[str, list[str]]) -> list[tuple[str, ast.expr]] | None:
-    """The fields of a record or a dictionary that an expression makes."""
+    """The fields of a record, a dictionary or a tuple that an expression makes."""
     if isinstance(e, ast.Dict):
         pairs = zip(e.keys, e.values, strict=True)
         return [(str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant)]
+    if isinstance(e, ast.Tuple):
+        return [(f"[{i}]", v) for i, v in enumerate(e.elts)]
     if isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id in records:
         named = list(zip(records[e.func.id], e.args, strict=False))
         return named + [(str(k.arg), k.value) for k in e.keywords]
     return None
 
 
-def points_of(result: Any, name: str = "") -> Row:
-    """The fields of a result by the names of points."""
+def joined(point: str, part: str) -> str:
+    """The name of a part of a choice."""
+    return f"{point}{part}" if part.startswith("[") or not point else f"{point}.{part}"
+
+
+def points_of(result: Any, name: str, points: Collection[str]) -> Row:
+    """The fields of a result by the names of points; a tuple that `points` name is one."""
     if dataclasses.is_dataclass(result):
         parts = {f.name: getattr(result, f.name) for f in dataclasses.fields(result)}
     elif isinstance(result, dict):
         parts = result
+    elif isinstance(result, tuple) and (name or "result") not in points:
+        parts = {f"[{i}]": value for i, value in enumerate(result)}
     else:
         return {name or "result": result}
     out: Row = {}
     for key, value in parts.items():
-        out |= points_of(value, f"{name}.{key}" if name else str(key))
+        out |= points_of(value, joined(name, str(key)), points)
     return out
+
+
+def value_at(points: Row, name: str) -> Any:
+    """What a variable that is returned holds: a choice, or the tuple of several."""
+    if (name or "result") in points:
+        return points[name or "result"]
+    return tuple(v for n, v in points.items() if n.startswith(f"{name}["))
 
 
 @dataclass
@@ -408,8 +428,8 @@ class Judge:
     def _kept(self, i: int, call: Row, points: Row, roles: Mapping[str, str], tally: Tally) -> bool:
         """Reading (b), remembered by call and choices."""
         keys = self.source.choices[self.source.taken]
-        over = {k: points[n] for n, k in keys.items() if roles.get(n, "bits") != "aux"}
-        known = (i, exact(points))
+        over = {k: value_at(points, n) for n, k in keys.items() if roles.get(n, "bits") != "aux"}
+        known = (i, self.source.taken, exact(points))
         if known not in self.seen:
             tally.runs += 1
             again = self._points(call, over)

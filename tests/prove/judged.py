@@ -106,7 +106,8 @@ def judge_deployment(case: Deployment, folder: Path) -> tuple[Row, Tally]:
     if str(EXAMPLES) not in sys.path:
         sys.path.insert(0, str(EXAMPLES))
     pins = [p["name"] for p in answer["pins"]]
-    source = Source(path, case.function or answer["function"], pins)
+    points = [p["name"] for p in answer["points"]]
+    source = Source(path, case.function or answer["function"], pins, points)
     if source.unplaced:
         raise Unjudged(f"no place is found for {source.unplaced}")
     facts = merged(layers)
@@ -191,7 +192,8 @@ def judge_case(folder: Path, out: Path) -> tuple[Row, Tally]:
     answer = compiled(path, [layer], out)
     facts = merged([layer])
     said = facts["selection"]
-    source = Source(path, said["function"], [p["name"] for p in answer["pins"]])
+    points = [p["name"] for p in answer["points"]]
+    source = Source(path, said["function"], [p["name"] for p in answer["pins"]], points)
     if source.unplaced:
         raise Unjudged(f"no place is found for {source.unplaced}")
     if any(p["free"] and p.get("at") for p in answer["pins"]):
@@ -211,7 +213,9 @@ def judge_case(folder: Path, out: Path) -> tuple[Row, Tally]:
         calls,
         arguments,
         lambda given: contextlib.nullcontext(),
-        lambda call, points: _all(said.get("require"), {**known, **call, "result": points}),
+        lambda call, points: _all(
+            said.get("require"), {**known, **call, "result": points.get("result", points)}
+        ),
         [n for n, kind in kinds.items() if kind in own],
     )
     return answer, judge.judge(answer, answer["rows"])
