@@ -249,9 +249,9 @@ class CBody:
         if op is Op.LOOKUP and ("tuple" not in args[0].kinds or args[0].items is not None):
             assert isinstance(attr, tuple)
             return any_of(cops.equals_constant(args[0], k, self.table) for k, _ in attr)
-        if op is Op.INDEX and args[0].fact.abs.single and args[1].kinds <= INTEGRAL:
-            assert args[0].fact.abs.values is not None
-            n = len(args[0].fact.abs.values[0])  # type: ignore[arg-type]  # a tuple or a string
+        whole = args[0].fact.abs.values if op is Op.INDEX and args[0].fact.abs.single else None
+        if whole and isinstance(whole[0], (str, tuple)) and args[1].kinds <= INTEGRAL:
+            n = len(whole[0])
             return all_of([f"{args[1].v} >= {integer(-n)}", f"{args[1].v} < {integer(n)}"])
         if op in NARROWED and not text_possible(op, [a.fact.abs for a in args]):
             if any(not a.kinds & NUMERIC for a in args):

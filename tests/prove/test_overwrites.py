@@ -269,3 +269,14 @@ def test_reading_b_of_tuples(name: str, tmp_path: Path) -> None:
     answer, tally = judge_case(tmp_path, tmp_path / "out")
     assert tally.differences == []
     assert tally.legal == answer["legal"]["legal"] == legal
+
+
+def test_an_index_into_what_is_no_sequence(tmp_path: Path) -> None:
+    text = (
+        "def choose(m):\n    a = 0\n    w = None if m > 1 else (m, m)\n    if w:\n"
+        "        a = w[w[m % 2]]\n    return {'a': a + m}\n"
+    )
+    made = _made(text, (M,))
+    agreement = Agreement(made, _lowered(made, tmp_path), random.Random(0))
+    agreement.interpreters()
+    agreement.selectors(tmp_path, native=False)
