@@ -7,7 +7,7 @@ source as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,6 +118,11 @@ class Readings:
                 value = self.dag.add("select", (self.dag.true(when), chosen, value))
             self.b_done[mark] = value
 
+    def _at(self, node: int) -> int | None:
+        """The place that a constant index names."""
+        fixed = self.g0.nodes[node]
+        return fixed.attr if fixed.op == "const" and type(fixed.attr) is int else None
+
     def _real_b(self, place: int) -> int:
         """What stands at a place in `b` where nothing overwrites it."""
         node = self.g0.nodes[place]
@@ -131,7 +136,7 @@ class Readings:
         Where it is null, or what another `return` computes or names, it says nothing of the site.
         """
         root = self._unmarked(node, marks)
-        if root not in marks and self.g0.nodes[root].op != "select":
+        if root not in marks and self.g0.nodes[root].op not in ("select", "tuple"):
             above = marks & set(self.g0.cone([root]))
             return None if above else self.dag.const(False)
         taken = self._taken(root, marks)
@@ -150,17 +155,46 @@ class Readings:
         for n in sorted(found, key=self.g0.position):
             op, args, _ = nodes[n]
             if n in marks or op != "select":
-                taken[n] = self.dag.const(n in marks)
+                whole = n not in marks and op == "tuple"
+                taken[n] = self._whole(args, marks) if whole else self.dag.const(n in marks)
                 continue
             then, other = (taken[self._unmarked(a, marks)] for a in args[1:])
             same = then == other
             taken[n] = then if same else self.dag.add("select", (self.a(args[0]), then, other))
         return taken[root]
 
+    def _whole(self, elements: Sequence[int], marks: set[int]) -> int:
+        """Whether every element of a tuple is read off one of the marks."""
+        nodes = self.g0.nodes
+        places = {
+            n
+            for n in self.g0.cone([*elements])
+            if nodes[n].op == "index" and nodes[n].args[0] in marks
+        }
+        out = self.dag.const(bool(places))
+        for element in elements if places else ():
+            taken = self._taken(self._unmarked(element, places), places)
+            out = (
+                taken
+                if out == TRUE
+                else self.dag.add("select", (out, taken, self.dag.const(False)))
+            )
+        return out
+
     def _unmarked(self, node: int, marks: set[int]) -> int:
-        """The node under marks of other sites."""
-        while node not in marks and self.g0.nodes[node].op == "mark":
-            node = self.g0.nodes[node].args[0]
+        """The node under marks of other sites, and of tuples that are read again at once."""
+        while node not in marks:
+            op, args, _ = self.g0.nodes[node]
+            if op == "mark":
+                node = args[0]
+                continue
+            if op != "index":
+                break
+            whole, place = self._unmarked(args[0], marks), self._at(args[1])
+            listed = self.g0.nodes[whole]
+            if whole in marks or listed.op != "tuple" or place is None:
+                break
+            node = listed.args[place]
         return node
 
     def _between(self) -> None:

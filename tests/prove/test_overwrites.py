@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from selc.check.examine import examine
 from selc.diag.diagnostic import Refused
 from selc.ir.interp import run_program
 from tests import adapters
@@ -258,7 +259,7 @@ READINGS: dict[str, tuple[str, dict[str, str], int]] = {
 def test_reading_b_of_tuples(name: str, tmp_path: Path) -> None:
     text, roles, legal = READINGS[name]
     given: dict[str, Any] = {"m": {"kind": "unpinnable", "type": "int", "range": [0, 8]}}
-    if "n" in text.partition(")")[0].partition("(")[2]:
+    if "choose(m, n)" in text:
         given["n"] = {"kind": "runtime", "type": "int", "range": [0, 3]}
     facts = {
         "selection": {"function": "choose", "scope": "launch", "returns": roles},
@@ -269,6 +270,10 @@ def test_reading_b_of_tuples(name: str, tmp_path: Path) -> None:
     answer, tally = judge_case(tmp_path, tmp_path / "out")
     assert tally.differences == []
     assert tally.legal == answer["legal"]["legal"] == legal
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text(encoding="utf-8"))
+    findings = examine(manifest, tmp_path / "out")
+    assert not [f for f in findings if f.result == "failed"]
+    assert any(f.name == "guards" for f in findings)
 
 
 def test_an_index_into_what_is_no_sequence(tmp_path: Path) -> None:
