@@ -23,6 +23,11 @@ class Node(NamedTuple):
     attr: Any
 
 
+def is_place(node: Node) -> bool:
+    """Whether a node marks a field of a record, where `b` overwrites it; it is no site."""
+    return node.op == "mark" and isinstance(node.attr, tuple) and node.attr[:1] == ("place",)
+
+
 class Leaf(NamedTuple):
     """An input, a knob, or the parameter of a pin."""
 
@@ -56,6 +61,7 @@ class Point(NamedTuple):
     role: str
     node: int
     sites: tuple[str, ...]
+    places: tuple[tuple[list[int], list[int]], ...] = ()  # where it comes from, and what is below
 
 
 @dataclass
@@ -220,10 +226,25 @@ def _point(out: Text, text: str) -> None:
         sites.append(line.name())
         while line.accept(","):
             sites.append(line.name())
+    places: list[tuple[list[int], list[int]]] = []
+    more = line.accept("over")
+    while more:
+        ends = _marks(out, line)
+        places.append((ends, _marks(out, line) if line.accept("and") else []))
+        more = line.accept(",")
     line.rest()
+    if any(not is_place(out.nodes[n]) for ends, under in places for n in (*ends, *under)):
+        raise Unreadable(f"no place: {text.strip()[:120]}")
     if role not in ("bits", "neutral", "aux") or name in out.points:
         raise Unreadable(f"no point: {text.strip()[:120]}")
-    out.points[name] = Point(role, node, tuple(sites))
+    out.points[name] = Point(role, node, tuple(sites), tuple(places))
+
+
+def _marks(out: Text, line: Line) -> list[int]:
+    found = [_node(out, line)]
+    while line.kind == "name" and re.fullmatch(r"v\d+", line.token):
+        found.append(_node(out, line))
+    return found
 
 
 def _says(line: Line) -> tuple[str, str, str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from selc.check.certificate import BitClass, Text
+from selc.check.certificate import BitClass, Text, is_place
 from selc.check.dag import TRUE, Dag
 from selc.check.values import key
 
@@ -137,6 +137,8 @@ class Classes:
 
         def end(n: int) -> int:
             op, args, attr = g0.nodes[n]
+            if is_place(g0.nodes[n]):
+                return end(args[0])
             if n in marks or (op != "select" and not unnamed):
                 return dag.copy(g0, [n], copies)[0]
             if op == "select":
@@ -159,7 +161,9 @@ class Classes:
             return found
         todo = [nodes[point.node].args[0]]
         for n in todo:
-            todo.extend(a for a in nodes[n].args[1:] if nodes[n].op == "select" and a not in todo)
+            arms = nodes[n].args[1:] if nodes[n].op == "select" else ()
+            arms = nodes[n].args if is_place(nodes[n]) else arms
+            todo.extend(a for a in arms if a not in todo)
         return {n for n in todo if nodes[n].op == "lookup"}
 
     def _lacks(self, name: str) -> bool:
@@ -174,7 +178,9 @@ class Classes:
             if n in seen:
                 continue
             seen.add(n)
-            if op == "select" and n not in marks:
+            if is_place(self.g0.nodes[n]):
+                todo.extend(args)
+            elif op == "select" and n not in marks:
                 todo.extend(args[1:])
             elif op == "const" and attr is None:
                 nulls = True

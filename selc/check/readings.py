@@ -104,9 +104,15 @@ class Readings:
             places = [{m.node for m in self.site(site)} for site in point.sites]
             if name in fields and not places:
                 places = [Classes(self.g0, self.dag, {}, {}).places(name)]
-            for marks in places:
+            found = [(self._made(point.node, marks), marks) for marks in places]
+            stops = {end for ends, _ in point.places for end in ends}
+            found += [
+                (self._from(point.node, stops, set(ends)), {*ends, *under})
+                for ends, under in point.places
+            ]
+            for when, marks in found:
                 for mark in marks:
-                    made.setdefault(mark, []).append((self._made(point.node, marks), value))
+                    made.setdefault(mark, []).append((when, value))
             for number, node in self.g0.nodes.items():
                 if node.op == "mark" and key(node.attr) == key(("result", name)):
                     made[number] = [(None, value)]
@@ -139,10 +145,14 @@ class Readings:
         if root not in marks and self.g0.nodes[root].op not in ("select", "tuple"):
             above = marks & set(self.g0.cone([root]))
             return None if above else self.dag.const(False)
-        taken = self._taken(root, marks)
+        return self._from(node, marks, marks)
+
+    def _from(self, node: int, marks: set[int], wanted: set[int]) -> int | None:
+        """Whether `a` takes a value, as it is, first from a wanted mark; None if it always does."""
+        taken = self._taken(self._unmarked(node, marks), marks, wanted)
         return None if taken == TRUE else taken
 
-    def _taken(self, root: int, marks: set[int]) -> int:
+    def _taken(self, root: int, marks: set[int], wanted: set[int]) -> int:
         nodes = self.g0.nodes
         found, todo = {root}, [root]
         while todo:
@@ -155,30 +165,25 @@ class Readings:
         for n in sorted(found, key=self.g0.position):
             op, args, _ = nodes[n]
             if n in marks or op != "select":
-                whole = n not in marks and op == "tuple"
-                taken[n] = self._whole(args, marks) if whole else self.dag.const(n in marks)
+                taken[n] = self.dag.const(n in wanted)
+                if n not in marks and op == "tuple":
+                    taken[n] = self._whole(args, marks, wanted)
                 continue
             then, other = (taken[self._unmarked(a, marks)] for a in args[1:])
             same = then == other
             taken[n] = then if same else self.dag.add("select", (self.a(args[0]), then, other))
         return taken[root]
 
-    def _whole(self, elements: Sequence[int], marks: set[int]) -> int:
-        """Whether every element of a tuple is read off one of the marks."""
+    def _whole(self, elements: Sequence[int], marks: set[int], wanted: set[int]) -> int:
+        """Whether every element of a tuple is read off one of the wanted marks."""
         nodes = self.g0.nodes
-        places = {
-            n
-            for n in self.g0.cone([*elements])
-            if nodes[n].op == "index" and nodes[n].args[0] in marks
-        }
-        out = self.dag.const(bool(places))
+        reads = [n for n in self.g0.cone([*elements]) if nodes[n].op == "index"]
+        places = {n for n in reads if nodes[n].args[0] in marks}
+        mine = {n for n in places if nodes[n].args[0] in wanted}
+        out, no = self.dag.const(bool(places)), self.dag.const(False)
         for element in elements if places else ():
-            taken = self._taken(self._unmarked(element, places), places)
-            out = (
-                taken
-                if out == TRUE
-                else self.dag.add("select", (out, taken, self.dag.const(False)))
-            )
+            taken = self._taken(self._unmarked(element, places), places, mine)
+            out = taken if out == TRUE else self.dag.add("select", (out, taken, no))
         return out
 
     def _unmarked(self, node: int, marks: set[int]) -> int:

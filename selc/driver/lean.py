@@ -44,7 +44,7 @@ def lean(program: Program, skip: frozenset[str] = frozenset()) -> Program:
     return replace(
         program,
         graph=graph,
-        points=[replace(p, node=images[p.node]) for p in program.points],
+        points=[replace(p, node=images[p.node], places=()) for p in program.points],
         guards=[_guard(g, images) for g in program.guards],
         sites=sites,
     )

@@ -19,6 +19,7 @@ from selc.frontend import (
     library,
     methods,
     names,
+    places,
     reading,
     stated,
     tensors,
@@ -427,9 +428,11 @@ def instantiate(
         fields = _declared_fields(cx, st, e, cls, args, kwargs)
         if kind == "namedtuple":
             return Tup(tuple(fields.values()), tuple(fields), cls=cls)
+        post = reading.class_member(cx, st, cls, "__post_init__")
+        if isinstance(post, Func):
+            fields = places.made(cx, st, e, fields)
         entries = {k: Entry(cx.true, v) for k, v in fields.items()}
         ref = cx.heap.new(st, InstObj(cls, entries))
-        post = reading.class_member(cx, st, cls, "__post_init__")
         if isinstance(post, Func):
             inline(cx, st, e, post, (ref,), {})
         return ref

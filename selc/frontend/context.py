@@ -16,7 +16,7 @@ from selc.frontend.sites import Instance, Plan, plan
 from selc.frontend.state import Heap, Joiner, State
 from selc.frontend.values import Obj, Ref, V
 from selc.ir.absval import AbsVal, join, never_fails, of_domain, of_values, transfer
-from selc.ir.graph import Graph, Node
+from selc.ir.graph import Graph, Node, is_place
 from selc.ir.op import TABLE, Op
 from selc.ir.program import Guard, Mark, SequenceInput, Site
 from selc.ir.value import Value, value_key
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from selc.frontend.enums import Members
     from selc.frontend.facts import Facts
     from selc.frontend.modules import ModuleFinder
+    from selc.frontend.places import Places
     from selc.frontend.source import ModuleSource
 
 MAX_UNROLL = 20_000
@@ -64,6 +65,7 @@ class Frame:
     silent: bool = False  # lambdas: no sites
     globals: set[str] = field(default_factory=set)
     nonlocals: set[str] = field(default_factory=set)
+    places: Places | None = None  # of the selection itself
 
 
 @dataclass(slots=True)
@@ -85,6 +87,9 @@ class Handler:
 
 
 COLUMN: Final = "column|"
+
+
+PLACE: Final = "place|"
 
 
 def column_key(node: Node) -> str:
@@ -270,14 +275,20 @@ class Lowering:
                     value = value if preset is None else join(value, preset)
                     offered = self.offered(key)
                     value = join(value, of_values(offered)) if offered else value
-                elif n.op is Op.MARK and isinstance(n.attr, tuple) and n.attr[0] == "result":
-                    wider = self.class_values.get(str(n.attr[1]))
+                elif n.op is Op.MARK and isinstance(n.attr, tuple):
+                    wider = self._marked(*n.attr[:2])
                     value = value if wider is None else join(value, wider)
                 elif n.op is Op.LOOKUP and self.wide_columns:
                     wider = self.presets.get(column_key(n))
                     value = value if wider is None else join(value, wider)
             self._abs.append(value)
         return self._abs[node.id]
+
+    def _marked(self, kind: Value, name: Value) -> AbsVal | None:
+        """What may be read at a mark that is no site, besides what stands under it."""
+        if kind == "result":
+            return self.class_values.get(str(name))
+        return self.presets.get(f"{PLACE}{name}") if kind == "place" else None
 
     def known(self, node: Node) -> tuple[Value] | None:
         """The node's value, if it can only be one."""
@@ -352,6 +363,8 @@ class Lowering:
 
     def key_of(self, node: Node) -> str | None:
         """The key of the site whose value a node is by itself."""
+        while is_place(node):
+            node = node.args[0]
         if node.op is Op.MARK and isinstance(node.attr, int):
             return self._mark_keys[node.attr]
         for key, number in self._site_numbers.items():

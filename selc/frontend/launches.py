@@ -32,7 +32,7 @@ from selc.frontend.values import (
     Unbound,
     V,
 )
-from selc.ir.graph import Node
+from selc.ir.graph import Node, is_place
 from selc.ir.op import Op
 
 if TYPE_CHECKING:
@@ -546,6 +546,8 @@ def site_of(cx: Lowering, value: Node) -> str | None:
         node = todo.pop()
         if node.op is Op.SELECT and not node.site:
             todo += node.args[1:]
+        elif is_place(node):
+            todo += node.args
         elif not (node.is_const and node.attr is None):
             keys.add(cx.key_of(node))
     return keys.pop() if len(keys) == 1 else None

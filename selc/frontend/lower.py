@@ -29,6 +29,7 @@ from selc.frontend import (
     launches,
     literals,
     names,
+    places,
     points,
     reading,
     sequences,
@@ -46,7 +47,7 @@ from selc.ir.absval import ANY, AbsVal, join, of_values
 from selc.ir.bitclass import leaves_of
 from selc.ir.graph import Node
 from selc.ir.op import Op, TooWide
-from selc.ir.program import Point, Program, Site
+from selc.ir.program import Place, Point, Program, Site
 from selc.ir.value import Value
 
 MAX_ROUNDS = 8
@@ -128,6 +129,7 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     frame = Frame(instance, module, layout, cx.new_scope(None, local), None, 0, cls=func.cls)
     cx.frames.append(names.module_frame(cx, module))
     bound = bind.bind(cx, st, func)
+    frame.places = places.plan(cx, st, node)
     cx.frames.pop()
     st.scopes[frame.scope] = dict(bound)
     _mark_record_inputs(cx, st, frame, bound)
@@ -151,8 +153,7 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     sites = {naming[key]: site for key, site in cx.sites.items() if key in naming}
     for name, site in sites.items():
         site.name = name
-    named = points.named_sites(cx, st, node, layout)
-    listed = _points(cx, func.qualname, flat, roles, named, sites, naming)
+    listed = _points(cx, flat, roles, frame.places, sites, naming)
     cx.frames.pop()
     _report_unread(cx, node)
     program = Program(
@@ -177,7 +178,9 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     if program.scope == "request":
         program.assumptions.append("each choice is applied to one request (scope: request)")
     wider = _wider(cx, list(listed), sites, naming)
-    unnamed = named.get("*unnamed", set()) - named.keys() if layout.returns == 1 else set()
+    named = frame.places.all
+    named_points = {k or "result" for k in named.variables}
+    unnamed = named.computed - named_points if layout.returns == 1 else set()
     bitclasses.attach(cx, program, classes, frozenset(unnamed))
     return program, wider
 
@@ -390,23 +393,23 @@ def _names(cx: Lowering) -> dict[str, str]:
 
 def _points(
     cx: Lowering,
-    function: str,
     flat: dict[str, Node],
     roles: dict[str, str],
-    named: dict[str, set[str]],
+    found_places: places.Places,
     sites: dict[str, Site],
     naming: dict[str, str],
 ) -> list[Point]:
     root = {cx.bases_of[key]: name for key, name in naming.items() if cx.owner[key].key == ""}
-    records = named.get("*record", set())
+    named, groups = found_places.all, places.of_points(found_places)
+    variables = {k or "result": v for k, v in named.variables.items()}
     out: list[Point] = []
     for name, node in flat.items():
-        bases = [*sorted(named.get(name, ())), *[f"{r}.{name}" for r in sorted(records)]]
+        bases = [*sorted(variables.get(name, ())), *[f"{r}.{name}" for r in sorted(named.records)]]
         found = [root[b] for b in bases if b in root and sites[root[b]].kind != "parameter"]
         if not found and name in cx.launch_roles:
             key = launches.site_of(cx, node)
             found = [naming[key]] if key in naming and cx.sites[key].kind != "parameter" else []
-        out.append(Point(name, roles[name], node, tuple(found)))
+        out.append(Point(name, roles[name], node, tuple(found), groups.get(name, ())))
     return out
 
 
@@ -448,6 +451,7 @@ def _wider(
     """Abstract values that marks must have so that pins and overwritten points stay inside them."""
     out: dict[str, AbsVal] = {}
     keys = {name: key for key, name in naming.items()}
+    marks = {key: [m.node for m in site.marks] for key, site in cx.sites.items()}
     for key, site in cx.sites.items():
         if site.kind != "expression" and len(site.marks) > 1 and key in naming:
             out[key] = _joined([cx.abs(m.node) for m in site.marks])
@@ -457,7 +461,13 @@ def _wider(
             together = [cx.abs(m.node) for s in point.sites for m in sites[s].marks]
             together.append(_made(cx, point))
             out[key] = join(out[key], _joined(together)) if key in out else _joined(together)
-    out = {k: v for k, v in out.items() if cx.presets.get(k) != v and not _covers(cx, k, v)}
+        for place in point.places:
+            together = [cx.abs(n) for n in places.way(point.node, place)]
+            together += [cx.class_values[n] for n in (point.name,) if n in cx.class_values]
+            for key in places.keys(place):
+                marks[key] = [n for n in place.marks if key in places.keys(Place((n,)))]
+                out[key] = join(out[key], _joined(together)) if key in out else _joined(together)
+    out = {k: v for k, v in out.items() if cx.presets.get(k) != v and not _covers(cx, marks[k], v)}
     return out | _wider_columns(cx, listed)
 
 
@@ -486,9 +496,9 @@ def _made(cx: Lowering, point: Point) -> AbsVal:
     return replace(found, values=values, kinds=found.kinds - {"none"})
 
 
-def _covers(cx: Lowering, key: str, value: AbsVal) -> bool:
-    """Whether every mark of the site already has this abstract value."""
-    return all(_same(cx.abs(m.node), value) for m in cx.sites[key].marks)
+def _covers(cx: Lowering, marks: list[Node], value: AbsVal) -> bool:
+    """Whether every mark already has this abstract value."""
+    return all(_same(cx.abs(n), value) for n in marks)
 
 
 def _same(a: AbsVal, b: AbsVal) -> bool:

@@ -1,19 +1,16 @@
-"""From what a function returns to selection points: names, roles, and the sites they name."""
+"""From what a function returns to selection points: their names and their roles."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from contextlib import suppress
 
 from selc.diag.diagnostic import Diagnostic, Refused
 from selc.diag.suggest import did_you_mean
-from selc.frontend import calls, expr
-from selc.frontend import names as modules
+from selc.frontend import expr
 from selc.frontend.context import Lowering
 from selc.frontend.dsl import annotation
 from selc.frontend.literals import FROM_FACTS
-from selc.frontend.sites import Plan, _own_statements
 from selc.frontend.state import State
 from selc.frontend.values import Choice, Cls, DictObj, Entry, Func, InstObj, ListObj, Ref, Tup, V
 from selc.ir.graph import Node
@@ -252,104 +249,4 @@ def annotated_roles(
     return out
 
 
-# -- the sites that points name ------------------------------------------------------------------
-
-
-def named_sites(
-    cx: Lowering, st: State, node: ast.FunctionDef, layout: Plan
-) -> dict[str, set[str]]:
-    """For each point the variables (`x`) and record fields (`r.f`) that `return`s name.
-
-    `*record` are records that are returned by name, `*unnamed` points that some `return` computes.
-    """
-    out: dict[str, set[str]] = {}
-    definitions = _single_definitions(node)
-    for statement in _own_statements(node.body):
-        if isinstance(statement, ast.Return) and statement.value is not None:
-            _name(cx, st, statement.value, "", out, layout, definitions, 0)
-    return out
-
-
-def _single_definitions(node: ast.FunctionDef) -> dict[str, ast.expr]:
-    found: dict[str, list[ast.expr]] = {}
-    for statement in _own_statements(node.body):
-        if (
-            isinstance(statement, ast.Assign)
-            and len(statement.targets) == 1
-            and isinstance(statement.targets[0], ast.Name)
-        ):
-            found.setdefault(statement.targets[0].id, []).append(statement.value)
-    return {k: v[0] for k, v in found.items() if len(v) == 1}
-
-
-def _name(  # noqa: C901  # one case per kind
-    cx: Lowering,
-    st: State,
-    e: ast.expr,
-    prefix: str,
-    out: dict[str, set[str]],
-    layout: Plan,
-    definitions: dict[str, ast.expr],
-    depth: int,
-) -> None:
-    if depth > 16:
-        return
-    if isinstance(e, ast.IfExp):
-        for arm in (e.body, e.orelse):
-            _name(cx, st, arm, prefix, out, layout, definitions, depth + 1)
-    elif isinstance(e, ast.Name):
-        out.setdefault(prefix or "result", set()).add(e.id)
-        if not prefix:
-            out.setdefault("*record", set()).add(e.id)
-        definition = definitions.get(e.id)
-        if isinstance(definition, (ast.Call, ast.Dict, ast.Tuple)):
-            _name(cx, st, definition, prefix, out, layout, definitions, depth + 1)
-    elif isinstance(e, ast.Dict):
-        for key, value in zip(e.keys, e.values, strict=True):
-            if isinstance(key, ast.Constant):
-                _name(
-                    cx,
-                    st,
-                    value,
-                    _joined(prefix, str(key.value)),
-                    out,
-                    layout,
-                    definitions,
-                    depth + 1,
-                )
-    elif isinstance(e, (ast.Tuple, ast.List)):
-        for i, value in enumerate(e.elts):
-            _name(cx, st, value, f"{prefix}[{i}]", out, layout, definitions, depth + 1)
-    elif isinstance(e, ast.Call):
-        fields: list[str] = []
-        if isinstance(e.func, ast.Name):
-            cls: V | None = None
-            with suppress(Refused), cx.tentative():
-                cls = (
-                    modules.module_value(cx, st, cx.entry_module, e.func.id, e)
-                    if cx.entry_module
-                    else None
-                )
-            if isinstance(cls, Cls):
-                fields = [f[0] for f in calls.class_fields(cls)]
-            elif e.func.id != "dict":
-                return
-        for name, value in zip(fields, e.args, strict=False):
-            _name(cx, st, value, _joined(prefix, name), out, layout, definitions, depth + 1)
-        for keyword in e.keywords:
-            if keyword.arg is not None:
-                _name(
-                    cx,
-                    st,
-                    keyword.value,
-                    _joined(prefix, keyword.arg),
-                    out,
-                    layout,
-                    definitions,
-                    depth + 1,
-                )
-    elif isinstance(e, (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Constant)):
-        out.setdefault("*unnamed", set()).add(prefix or "result")
-
-
-__all__ = ["annotated_roles", "flatten", "mirror", "named_sites", "roles"]
+__all__ = ["annotated_roles", "flatten", "mirror", "roles"]

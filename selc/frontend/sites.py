@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 _SCOPES = (
@@ -54,11 +54,12 @@ class _Facts:
 
     stored: dict[int, list[str]]
     returns: dict[int, bool]
+    binds: Callable[[ast.AST], list[str]] = stores
 
     def stores(self, statement: ast.stmt) -> list[str]:
         """The names that the statement binds."""
         if id(statement) not in self.stored:
-            self.stored[id(statement)] = stores(statement)
+            self.stored[id(statement)] = self.binds(statement)
         return self.stored[id(statement)]
 
     def leaves(self, statement: ast.stmt) -> bool:
@@ -85,11 +86,7 @@ def plan(function: ast.FunctionDef) -> Plan:
             if name not in outer:
                 assigned[name] = None
     out.assigned = frozenset(assigned)
-    for name in assigned:
-        placed: list[int] = []
-        _place(function.body, name, out, placed, facts)
-        if len(placed) > 1:
-            out.inner.add(name)
+    _join(function, assigned, out, facts)
     for statement in _own_statements(function.body):
         if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             for name in facts.stores(statement):
@@ -97,6 +94,23 @@ def plan(function: ast.FunctionDef) -> Plan:
                 out.numbers[id(statement), name] = number
         out.returns += isinstance(statement, ast.Return)
     return out
+
+
+def joins(
+    function: ast.FunctionDef, names: Iterable[str], binds: Callable[[ast.AST], list[str]]
+) -> Plan:
+    """Where the joins of some variables are, if `binds` says what a statement defines."""
+    out = Plan()
+    _join(function, names, out, _Facts({}, {}, binds))
+    return out
+
+
+def _join(function: ast.FunctionDef, names: Iterable[str], out: Plan, facts: _Facts) -> None:
+    for name in names:
+        placed: list[int] = []
+        _place(function.body, name, out, placed, facts)
+        if len(placed) > 1:
+            out.inner.add(name)
 
 
 def _own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:

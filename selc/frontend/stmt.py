@@ -17,6 +17,7 @@ from selc.frontend import (
     library,
     methods,
     names,
+    places,
     ranging,
     targets,
 )
@@ -299,6 +300,7 @@ def _return(cx: Lowering, st: State, s: ast.Return) -> None:
     frame = cx.frame
     if isinstance(s.value, ast.Name) and isinstance(value, Ref):
         _mark_fields(cx, st, s.value, value)
+    places.result(cx, st, s, value)
     frame.returns.append(Exit(cx.since(frame.depth, st), st.fork(cx.true), value))
     st.live = cx.false
 

@@ -10,6 +10,7 @@ from selc.frontend import (
     expr,
     iteration,
     names,
+    places,
     writing,
 )
 from selc.frontend.context import Lowering, snippet
@@ -39,6 +40,7 @@ def marks(cx: Lowering, st: State, statement: ast.stmt) -> None:
                 _mark(cx, st, name, f"{name}#{number}", "definition", statement, always=False)
     for name in frame.plan.joins.get(id(statement), ()):
         _mark(cx, st, name, name, "variable", statement, always=name in frame.plan.inner)
+    places.defined(cx, st, statement)
 
 
 def _mark(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from selc.ir.graph import Graph, Node
+from selc.ir.graph import Graph, Node, is_place
 from selc.ir.op import Op
 from selc.ir.value import Value, same, value_key
 
@@ -88,8 +88,8 @@ def leaves_of(tree: Node, stops: frozenset[int]) -> list[Node]:
     todo, seen = [tree], {tree.id}
     while todo:
         node = todo.pop()
-        if node.op is Op.SELECT and node.id not in stops:
-            for a in node.args[1:]:
+        if node.id not in stops and (node.op is Op.SELECT or is_place(node)):
+            for a in node.args[1:] or node.args:
                 if a.id not in seen:
                     seen.add(a.id)
                     todo.append(a)

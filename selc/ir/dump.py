@@ -41,7 +41,7 @@ def dump_program(program: Program, everything: bool = False) -> str:
         "",
     ]
     text = "\n".join(lines) + "\n" + dump(program.graph, roots)
-    text += _section("points", (_point(p, p.node) for p in program.points))
+    text += _section("points", (_point(p, p.node) + _over(p) for p in program.points))
     text += _section("guards", (_guard(k, g) for k, g in enumerate(program.guards)))
     text += _section("sites", (line for s in program.sites.values() for line in _site(s)))
     return text + _section("classes", (line for c in program.classes for line in _class(c)))
@@ -67,7 +67,9 @@ def dump_residual(residual: Residual, everything: bool = False) -> str:
 
 def program_roots(program: Program) -> Iterator[Node]:
     """Every node that a program's points, guards and sites refer to."""
-    yield from (p.node for p in program.points)
+    for point in program.points:
+        yield point.node
+        yield from (n for place in point.places for n in place.marks)
     for guard in program.guards:
         yield from (guard.path, guard.cond)
     for site in program.sites.values():
@@ -143,6 +145,14 @@ def _section(title: str, lines: Iterable[str]) -> str:
 def _point(point: Point, node: Node) -> str:
     sites = f"  at {', '.join(format_name(s) for s in point.sites)}" if point.sites else ""
     return f"{format_name(point.name)}: {point.role} = {node}{sites}"
+
+
+def _over(point: Point) -> str:
+    groups = []
+    for place in point.places:
+        under = ["and", *map(str, place.under)] if place.under else []
+        groups.append(" ".join([*map(str, place.ends), *under]))
+    return f"  over {', '.join(groups)}" if groups else ""
 
 
 def _says(guard: Guard) -> str:

@@ -127,6 +127,11 @@ class Graph:
         return [n for n in self.nodes if wanted[n.id]]
 
 
+def is_place(node: Node) -> bool:
+    """Whether a node only marks where reading (b) overwrites a field of a record; it is no site."""
+    return node.op is Op.MARK and isinstance(node.attr, tuple) and node.attr[:1] == ("place",)
+
+
 BOOLEAN = frozenset(
     {Op.EQ, Op.NE, Op.LT, Op.LE, Op.GT, Op.GE, Op.IS, Op.IN, Op.NOT, Op.TRUTH, Op.OK, Op.HASKEY}
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from selc.ir.bitclass import BitClass, may_lack, places
-from selc.ir.graph import Graph, Node
+from selc.ir.graph import Graph, Node, is_place
 from selc.ir.op import FAULTS, MAX_BITS, STRING_METHODS, Op, TooWide
 from selc.ir.program import Guard, Program
 from selc.ir.value import UNDEF, Value, same
@@ -119,7 +119,10 @@ def _final(
     """A field whose sites, or the expression that it is, are overwritten: null where not made."""
     node, marks = _tree(program, field)
     lack = may_lack(node, marks)
-    while node.op is Op.SELECT and node.id not in marks:
+    while node.id not in marks and (node.op is Op.SELECT or is_place(node)):
+        if node.op is Op.MARK:
+            node = node.args[0]
+            continue
         cond = values[node.args[0].id]
         if cond is UNDEF or cond is _WIDE:
             return cond

@@ -57,17 +57,35 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Marks of the field of a record, which are no sites.
+
+    They are overwritten where a point takes its value from one of `ends`; `under` stand below.
+    """
+
+    ends: tuple[Node, ...]
+    under: tuple[Node, ...] = ()
+
+    @property
+    def marks(self) -> tuple[Node, ...]:
+        """What is overwritten."""
+        return (*self.ends, *self.under)
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One field of the returned record.
 
     `sites` names the sites that reading (b) overwrites: the variables or record fields that the
-    `return` statements name.
+    `return` statements name. `places` are marks that it overwrites besides: fields of records that
+    are returned inside others, or by name, at the definitions of the record.
     """
 
     name: str
     role: str  # 'bits' | 'neutral' | 'aux'
     node: Node
     sites: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()  # one for each way in which it is returned
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from selc.diag.span import NOWHERE, Span
 from selc.ir.bitclass import BitClass
 from selc.ir.graph import Node
 from selc.ir.literal import LiteralError, Reader
-from selc.ir.program import Guard, Mark, Point, Program, Site
+from selc.ir.program import Guard, Mark, Place, Point, Program, Site
 from selc.ir.read import ReadError, read_domain, read_nodes, read_span
 from selc.ir.residual import Candidates, Pin, Residual, ResidualGuard
 from selc.ir.value import Value
@@ -162,7 +162,24 @@ def _point(reader: Reader, nodes: Nodes) -> tuple[Point, Node]:
         sites.append(reader.name())
         while reader.accept(","):
             sites.append(reader.name())
-    return Point(name, role, node, tuple(sites)), node
+    places = []
+    if reader.accept("over "):
+        places.append(_place(reader, nodes))
+        while reader.accept(","):
+            places.append(_place(reader, nodes))
+    return Point(name, role, node, tuple(sites), tuple(places)), node
+
+
+def _place(reader: Reader, nodes: Nodes) -> Place:
+    ends = _group(reader, nodes)
+    return Place(ends, _group(reader, nodes) if reader.accept("and ") else ())
+
+
+def _group(reader: Reader, nodes: Nodes) -> tuple[Node, ...]:
+    group = [_node(reader, nodes)]
+    while reader.text.startswith(" v", reader.at):
+        group.append(_node(reader, nodes))
+    return tuple(group)
 
 
 def _says(reader: Reader) -> tuple[str, str, str, str]:

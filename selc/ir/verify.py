@@ -15,7 +15,7 @@ from selc.diag.span import NOWHERE, Span
 from selc.ir.absval import AbsVal
 from selc.ir.dump import format_node, format_span, program_roots, residual_roots
 from selc.ir.evaluate import abstract
-from selc.ir.graph import Graph, Node
+from selc.ir.graph import Graph, Node, is_place
 from selc.ir.op import STRING_METHODS, TABLE, Op
 from selc.ir.program import Program
 from selc.ir.residual import Residual
@@ -183,6 +183,9 @@ def _program_problems(program: Program, facts: Sequence[AbsVal]) -> Iterator[Pro
     for point in program.points:
         for missing in (s for s in point.sites if s not in program.sites):
             yield Problem(f"point {point.name} names no site: {missing}", point.node)
+        for node in (n for place in point.places for n in place.marks):
+            if not _belongs(graph, node) or not is_place(node):
+                yield Problem(f"point {point.name} is overwritten at {node}", point.node)
 
 
 def _must_be_bool(

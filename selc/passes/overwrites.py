@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from selc.ir.bitclass import BitClass, is_class, leaves_of, may_lack
-from selc.ir.graph import Graph, Node
+from selc.ir.graph import Graph, Node, is_place
 from selc.ir.op import Op
 from selc.ir.program import Program, Site
 from selc.ir.residual import Pin
@@ -141,6 +141,8 @@ def _final(readings: Readings, cls: BitClass, field: str, value: Node) -> Node:
     def end(node: Node) -> Node:
         if node.id in done:
             return done[node.id]
+        if is_place(node):
+            return end(node.args[0])
         if node.id in marks or (node.op is not Op.SELECT and not unnamed):
             out = real(node)
         elif node.op is Op.SELECT:

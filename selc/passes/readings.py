@@ -66,7 +66,7 @@ class Readings:
         return copy(self.program.graph, self.graph, nodes, {}, over, partly)
 
     def _choices(self) -> tuple[Copies, Partly]:
-        """What reading (b) overwrites: the sites of the choices, and what guards see as results.
+        """What reading (b) overwrites: sites and places of choices, and what guards see as results.
 
         A choice that (a) did not make (an argument of a launch that it did not get to) overwrites
         nothing: such sites are overwritten only where it did.
@@ -84,8 +84,13 @@ class Readings:
             ]
             if p.name in fields and not groups:
                 groups = [tree_of(self.program, p.name)[1]]
-            for marks in groups:
-                made = self._made(p.node, marks)
+            found = [(self._made(p.node, marks), marks) for marks in groups]
+            stops = frozenset(n.id for place in p.places for n in place.ends)
+            for place in p.places:
+                ends = frozenset(n.id for n in place.ends)
+                marks = frozenset(n.id for n in place.marks)
+                found.append((self._from(p.node, stops, ends), marks))
+            for made, marks in found:
                 for i in marks:
                     if made is None:
                         over.setdefault(i, value)
@@ -107,10 +112,14 @@ class Readings:
         if root.id not in marks and root.op not in (Op.SELECT, Op.TUPLE):
             above = any(n.id in marks for n in self.program.graph.cone([root]))
             return None if above else self.graph.const(False)
-        taken = self._taken(root, marks)
+        return self._from(node, marks, marks)
+
+    def _from(self, node: Node, marks: frozenset[int], wanted: frozenset[int]) -> Node | None:
+        """Whether (a) takes a value, as it is, first from a wanted mark, None if it always does."""
+        taken = self._taken(_unmarked(node, marks), marks, wanted)
         return None if taken.is_const and taken.attr is True else taken
 
-    def _taken(self, root: Node, marks: frozenset[int]) -> Node:
+    def _taken(self, root: Node, marks: frozenset[int], wanted: frozenset[int]) -> Node:
         found = {root.id: root}
         todo = [root]
         while todo:
@@ -122,21 +131,22 @@ class Readings:
         taken: dict[int, Node] = {}
         for i, node in sorted(found.items()):
             if i in marks or node.op is not Op.SELECT:
-                taken[i] = self.graph.const(i in marks)
+                taken[i] = self.graph.const(i in wanted)
                 if i not in marks and node.op is Op.TUPLE:
-                    taken[i] = self._whole(node, marks)
+                    taken[i] = self._whole(node, marks, wanted)
                 continue
             then, other = (taken[_unmarked(a, marks).id] for a in node.args[1:])
             taken[i] = self.graph.select(self.pinned([node.args[0]])[0], then, other)
         return taken[root.id]
 
-    def _whole(self, node: Node, marks: frozenset[int]) -> Node:
-        """Whether the elements of a tuple are those of one of these marks."""
-        cone = self.program.graph.cone([node])
-        parts = frozenset(n.id for n in cone if n.op is Op.INDEX and n.args[0].id in marks)
+    def _whole(self, node: Node, marks: frozenset[int], wanted: frozenset[int]) -> Node:
+        """Whether the elements of a tuple are those of one of the wanted marks."""
+        cone = [n for n in self.program.graph.cone([node]) if n.op is Op.INDEX]
+        parts = frozenset(n.id for n in cone if n.args[0].id in marks)
+        mine = frozenset(n.id for n in cone if n.args[0].id in wanted)
         out = self.graph.const(bool(parts))
         for element in node.args if parts else ():
-            out = self.graph.both(out, self._taken(_unmarked(element, parts), parts))
+            out = self.graph.both(out, self._taken(_unmarked(element, parts), parts, mine))
         return out
 
 

@@ -172,7 +172,7 @@ def _unseen(m: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def _roles(m: dict[str, Any], graph: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The role of a point in one graph."""
+    """The role of a point in one graph, and where reading (b) overwrites it besides its sites."""
     other = {"bits": "neutral", "neutral": "bits", "aux": "bits"}
     lines = m[graph].split("\n")
     for i in range(lines.index("points:") + 1, len(lines)):
@@ -182,6 +182,10 @@ def _roles(m: dict[str, Any], graph: str) -> Iterator[tuple[str, str, dict[str, 
         new = [*lines]
         new[i] = lines[i].replace(f": {found[2]} =", f": {other[found[2]]} =")
         yield f"{graph}: role", lines[i], _text(m, graph, new)
+        if "  over " in lines[i]:
+            new = [*lines]
+            new[i] = lines[i].partition("  over ")[0]
+            yield f"{graph}: place dropped", lines[i], _text(m, graph, new)
 
 
 def _pins(m: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:

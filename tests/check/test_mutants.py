@@ -104,6 +104,31 @@ def test_a_guard_that_may_be_vacuous_says_so(tmp_path: Path) -> None:
     assert not passes(made[0], tmp_path / "out")
 
 
+TILES = """
+def choose(m):
+    row = m // 100
+    tile = {"w": (16, 64, 128, 256)[row], "s": (8, 4, 2, 1)[row]}
+    assert tile["w"] * tile["s"] <= 256
+    assert m <= tile["w"] * 3
+    return {"tile": tile}
+"""
+TILES_FACTS = """
+selection: {function: choose, scope: launch, returns: {"*": bits}}
+inputs: {m: {kind: runtime, type: int, range: [1, 300]}}
+"""
+
+
+def test_no_place_of_a_field_is_dropped(tmp_path: Path) -> None:
+    (tmp_path / "selector.py").write_text(TILES)
+    (tmp_path / "facts.yaml").write_text(TILES_FACTS)
+    manifest = compiled_from(tmp_path, tmp_path / "out")
+    original = resealed(manifest)
+    assert not [f for f in examine(original, tmp_path / "out") if f.result == "failed"]
+    made = [m for m in mutants(manifest) if m.kind == "graph0: place dropped"]
+    assert len(made) == 2
+    assert not any(passes(m, tmp_path / "out") for m in made)
+
+
 def test_no_reading_is_dropped_by_calling_a_guard_unseen(tmp_path: Path) -> None:
     manifest = pages(tmp_path, "return {'algo': algo, 'blocks': blocks}")
     assert ", mixed v" in manifest["graph"]

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import itertools
+import re
 import sys
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,6 +22,17 @@ from typing import Any
 FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError,
           ValueError, StopIteration, RuntimeError)  # fmt: skip
 Row = dict[str, Any]
+WRITERS = {
+    "append",
+    "clear",
+    "extend",
+    "insert",
+    "pop",
+    "popitem",
+    "remove",
+    "setdefault",
+    "update",
+}
 _INNER = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -48,6 +61,24 @@ def stored(node: ast.AST) -> set[str]:
             out.add(n.id)
         if not isinstance(n, _INNER):
             todo.extend(ast.iter_child_nodes(n))
+    return out
+
+
+def written(node: ast.AST) -> dict[str, set[str]]:
+    """The variables in which something writes, and the parts that it writes; "" is any."""
+    out: dict[str, set[str]] = {}
+    for n in ast.walk(node):
+        e: Any = None
+        if isinstance(n, (ast.Attribute, ast.Subscript)) and not isinstance(n.ctx, ast.Load):
+            e = n
+        elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
+            e = n.func.value if n.func.attr in WRITERS else None
+        part = ""
+        while isinstance(e, (ast.Attribute, ast.Subscript)):
+            part = e.attr if isinstance(e, ast.Attribute) else str(getattr(e.slice, "value", ""))
+            e = e.value
+        if isinstance(e, ast.Name):
+            out.setdefault(e.id, set()).add(part)
     return out
 
 
@@ -88,20 +119,38 @@ class Places:
     def join(self, name: str, key: str) -> bool:
         """The join of a variable, or a parameter that is never assigned."""
         if any(name in stored(s) for s in self.function.body):
-            self._join(self.function.body, name, key)
+            self._join(self.function.body, name, key, stored)
             return True
         if name in self.parameters:
             self.head.append((name, key))
         return name in self.parameters
 
-    def _join(self, body: list[ast.stmt], name: str, key: str) -> None:
-        having = [s for s in body if name in stored(s)]
+    def record(self, name: str, key: str) -> dict[str, str]:
+        """The joins of the fields of a record that a variable holds, by the part written there."""
+        if not any(name in stored(s) for s in self.function.body):
+            return {}
+        parts = written(self.function).get(name, set())
+        keys = {"": key} if "" in parts else {p: f"{key} {p}" for p in ["", *parts]}
+        for part, own_key in keys.items():
+
+            def binds(node: ast.AST, part: str = part) -> set[str]:
+                into = written(node).get(name, set())
+                writes = part in into or (part == "" and "" in parts and bool(into))
+                return stored(node) | ({name} if writes else set())
+
+            self._join(self.function.body, name, own_key, binds)
+        return keys
+
+    def _join(
+        self, body: list[ast.stmt], name: str, key: str, binds: Callable[[ast.AST], set[str]]
+    ) -> None:
+        having = [s for s in body if name in binds(s)]
         for s in having:
             last = s is having[-1]
             leaves = any(isinstance(n, ast.Return) for n in ast.walk(s))
             if isinstance(s, (ast.If, ast.Try, ast.With)) and (last or leaves):
                 for inner in bodies(s):
-                    self._join(inner, name, key)
+                    self._join(inner, name, key, binds)
             if last:
                 self.behind.setdefault(id(s), []).append((name, key))
 
@@ -163,7 +212,7 @@ class _Hooks(ast.NodeTransformer):
             for name, key in behind:
                 out += ast.parse(
                     f"try: {name} = __at__({key!r}, {name})\n"
-                    f"except NameError:\n    if {key!r} in __over__: {name} = __over__[{key!r}]"
+                    f"except NameError:\n    if {key!r} in __whole__(): {name} = __over__[{key!r}]"
                 ).body
         return out
 
@@ -190,8 +239,9 @@ class Source:
         }  # fmt: skip
         self.unplaced = [p for p in pins if not self._pin(functions, p)]
         self.points = points  # a tuple is one choice if it has a name here, else its elements are
-        self.choices: list[dict[str, str]] = []  # of each return: point -> key
+        self.choices: list[list[Choice]] = []  # of each return
         self.over: dict[str, Any] = {}
+        self.undo: list[Callable[[], None]] = []
         self.log: dict[str, Any] = {}
         entry = functions[function]
         for s in own(entry.function.body):
@@ -207,7 +257,7 @@ class Source:
         self.names = module.__dict__
         self.names.update(
             {"__at__": self._at, "__field__": self._field, "__over__": self.over,
-             "__return__": self._return}
+             "__return__": self._return, "__whole__": self._whole}
         )  # fmt: skip
         exec(compile(ast.fix_missing_locations(tree), str(path), "exec"), self.names)
         self.call = self.names[function]
@@ -228,9 +278,10 @@ class Source:
         return places.record_field(record, part, pin) if part else places.join(record, pin)
 
     def _choices(self, entry: Places, s: ast.Return) -> None:
-        keys: dict[str, str] = {}
+        keys: list[Choice] = []
         number = len(self.choices)
         assert s.value is not None
+        later = written(entry.function)
 
         def made(e: ast.expr, point: str) -> None:
             whole = (point or "result") in self.points
@@ -244,16 +295,19 @@ class Source:
                     and [t.id for t in d.targets if isinstance(t, ast.Name)] == [e.id]
                 ]
                 inner = [fields_of(b, self.records) for b in built]
+                changed = later.get(e.id, set())
                 if len(built) == 1 and inner[0] is not None and not whole:
-                    parts = inner[0]
-                elif entry.join(e.id, key) and e.id not in entry.parameters:
-                    keys[point] = key
+                    parts = [] if "" in changed else [p for p in inner[0] if p[0] not in changed]
+                if parts is not None or e.id not in entry.parameters:
+                    joins = entry.record(e.id, f"{key} record")
+                    rest = set(joins) - {""}
+                    keys.extend(Choice(point, k, p, rest) for p, k in joins.items())
             if parts is not None:
                 for name, part in parts:
                     made(part, joined(point, name))
             elif not isinstance(e, (ast.Name, ast.Constant)):
                 entry.around.setdefault(id(e), []).append(key)
-                keys[point] = key
+                keys.append(Choice(point, key))
 
         made(s.value, "")
         self.choices.append(keys)
@@ -263,12 +317,21 @@ class Source:
 
     def _at(self, key: str, value: Any) -> Any:
         if key in self.over:
-            value = self.over[key]
+            new = self.over[key]
+            value = filled(value, new, self.undo) if isinstance(new, Parts) else new
         self.log[key] = value
         return value
 
     def _field(self, key: str, record: Any, part: str) -> Any:
-        return {**record, part: self._at(key, record[part])}
+        if isinstance(record, dict):
+            return {**record, part: self._at(key, record[part])}
+        new = {part: self._at(key, getattr(record, part))}
+        if isinstance(record, tuple):
+            return record._replace(**new)  # type: ignore[attr-defined]  # a NamedTuple
+        return dataclasses.replace(record, **new)
+
+    def _whole(self) -> set[str]:
+        return {k for k, v in self.over.items() if not isinstance(v, Parts)}
 
     def _return(self, number: int, value: Any) -> Any:
         self.taken = number
@@ -279,7 +342,11 @@ class Source:
         self.over.clear()
         self.over.update(over)
         self.log.clear()
-        return points_of(self.call(**call), "", self.points)
+        try:
+            return points_of(self.call(**call), "", self.points)
+        finally:
+            while self.undo:
+                self.undo.pop()()
 
 
 def fields_of(e: ast.expr, records: Mapping[str, list[str]]) -> list[tuple[str, ast.expr]] | None:
@@ -300,27 +367,82 @@ def joined(point: str, part: str) -> str:
     return f"{point}{part}" if part.startswith("[") or not point else f"{point}.{part}"
 
 
+@dataclass
+class Choice:
+    """Where a `return` makes a point, or all points of a record: the key of a hook.
+
+    Of a record it is the part `part`, or all parts but those of other hooks.
+    """
+
+    point: str
+    key: str
+    part: str = ""
+    rest: set[str] = field(default_factory=set)
+
+    def has(self, step: str) -> bool:
+        """Whether the hook is for a part."""
+        return step == self.part if self.part else step not in self.rest
+
+
+class Parts(dict[str, Any]):
+    """New values of some parts of a record, by their paths: `.down.width`, `.rows[0]`."""
+
+
+_FIRST = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+
+
+def first(path: str) -> tuple[str | int, str]:
+    """The first step of a path, and the rest."""
+    found = _FIRST.match(path)
+    assert found is not None, path
+    return found[1] if found[2] is None else int(found[2]), path[found.end() :]
+
+
+def filled(record: Any, parts: Parts, undo: list[Callable[[], None]]) -> Any:
+    """The record with parts replaced: in place, but for tuples; `undo` takes it back."""
+    inner: dict[Any, Parts] = {}
+    for path, value in parts.items():
+        if not path:
+            return value
+        step, rest = first(path)
+        inner.setdefault(step, Parts())[rest] = value
+    plain = not dataclasses.is_dataclass(record) and not hasattr(record, "_fields")
+    scalars = all([*new] == [""] for new in inner.values())
+    if plain and scalars and not isinstance(record, (dict, list)):
+        return tuple(new[""] for new in inner.values())
+    for step, new in inner.items():
+        if isinstance(record, (dict, list)) and (isinstance(step, int) or step in record):
+            old = record[step]
+            undo.append(functools.partial(record.__setitem__, step, old))
+            record[step] = filled(old, new, undo)
+        elif isinstance(record, tuple):
+            items = list(record)
+            at = step if isinstance(step, int) else record._fields.index(step)  # type: ignore[attr-defined]  # a NamedTuple
+            items[at] = filled(items[at], new, undo)
+            record = type(record)(*items) if hasattr(record, "_fields") else tuple(items)
+        elif dataclasses.is_dataclass(record) and hasattr(record, str(step)):
+            old = getattr(record, str(step))
+            undo.append(functools.partial(object.__setattr__, record, str(step), old))
+            object.__setattr__(record, str(step), filled(old, new, undo))
+    return record
+
+
 def points_of(result: Any, name: str, points: Collection[str]) -> Row:
     """The fields of a result by the names of points; a tuple that `points` name is one."""
     if dataclasses.is_dataclass(result):
         parts = {f.name: getattr(result, f.name) for f in dataclasses.fields(result)}
     elif isinstance(result, dict):
         parts = result
-    elif isinstance(result, tuple) and (name or "result") not in points:
-        parts = {f"[{i}]": value for i, value in enumerate(result)}
-    else:
+    elif (name or "result") in points or not isinstance(result, (list, tuple)):
         return {name or "result": result}
+    elif hasattr(result, "_asdict"):
+        parts = result._asdict()
+    else:
+        parts = {f"[{i}]": value for i, value in enumerate(result)}
     out: Row = {}
     for key, value in parts.items():
         out |= points_of(value, joined(name, str(key)), points)
     return out
-
-
-def value_at(points: Row, name: str) -> Any:
-    """What a variable that is returned holds: a choice, or the tuple of several."""
-    if (name or "result") in points:
-        return points[name or "result"]
-    return tuple(v for n, v in points.items() if n.startswith(f"{name}["))
 
 
 @dataclass
@@ -427,15 +549,30 @@ class Judge:
 
     def _kept(self, i: int, call: Row, points: Row, roles: Mapping[str, str], tally: Tally) -> bool:
         """Reading (b), remembered by call and choices."""
-        keys = self.source.choices[self.source.taken]
-        over = {k: value_at(points, n) for n, k in keys.items() if roles.get(n, "bits") != "aux"}
+        chosen = {n: v for n, v in points.items() if roles.get(n, "bits") != "aux"}
+        over: Row = {}
+        for c in self.source.choices[self.source.taken]:
+            inside = {n: v for n, v in chosen.items() if within(n, c.point) is not None}
+            if (c.point or "result") in chosen and list(inside) in ([], [c.point or "result"]):
+                if not c.part:
+                    over[c.key] = chosen[c.point or "result"]
+                continue
+            paths = {str(within(n, c.point)): v for n, v in inside.items()}
+            over[c.key] = Parts({p: v for p, v in paths.items() if c.has(str(first(p)[0]))})
         known = (i, self.source.taken, exact(points))
         if known not in self.seen:
             tally.runs += 1
             again = self._points(call, over)
-            fixed = {n: v for n, v in points.items() if roles.get(n, "bits") != "aux"}
-            self.seen[known] = again is not None and self.required(call, {**again, **fixed})
+            self.seen[known] = again is not None and self.required(call, {**again, **chosen})
         return self.seen[known]
+
+
+def within(point: str, name: str) -> str | None:
+    """The path of a point in the record of a name (`""`: all that is returned); None if outside."""
+    if not name:
+        return point if point.startswith("[") else f".{point}"
+    rest = point.removeprefix(name)
+    return rest if point.startswith(name) and rest[:1] in ("", ".", "[") else None
 
 
 def listed(candidates: Any) -> list[Any]:

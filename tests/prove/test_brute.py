@@ -35,9 +35,8 @@ def test_a_field_without_a_name(tmp_path: Path) -> None:
     tokens = "inputs: {num_tokens: {type: int, range: [1, 1600]}}\n"
     case = Deployment("moe", "h100 qwen3-30b-a3b sglang tp4", tokens)
     _, tally = judge_deployment(case, tmp_path)
-    assert [d for d in tally.differences if not d.endswith("legal, not called so")] == []
-    if tally.differences:
-        pytest.xfail("reading (b) keeps what a field without a name has (docs/soundness.md)")
+    assert tally.differences == []
+    assert tally.legal == tally.assignments == 30
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.name)

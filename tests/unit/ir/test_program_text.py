@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from selc.check import certificate
 from selc.diag.span import NOWHERE, Span
 from selc.ir.domain import Domain
 from selc.ir.dump import dump_program, dump_residual
 from selc.ir.graph import Graph
 from selc.ir.op import Op
-from selc.ir.program import Guard, Mark, Point, Program, Site
+from selc.ir.program import Guard, Mark, Place, Point, Program, Site
 from selc.ir.read import read
+from selc.ir.read_whole import read_program
 from selc.ir.residual import Candidates, Pin, Residual, ResidualGuard
 
 PROGRAM = """\
@@ -103,6 +105,28 @@ def test_program() -> None:
     assert text == PROGRAM
     assert len(read(text).nodes) == 6
     assert '"not read"' in dump_program(program, everything=True)
+
+
+def test_places_are_read_back() -> None:
+    g = Graph()
+    m = g.input("m", "runtime", Domain(1, 4096))
+    first = g.add(Op.MARK, m, attr=("place", "tile.m", 0))
+    later = g.add(Op.MARK, first, attr=("place", "tile.m", 1))
+    places = (Place((later,), (first,)), Place((first, later)))
+    points = [Point("tile.m", "bits", later, (), places), Point("m", "aux", m)]
+    program = Program(g, "t.py", "f", "f", "launch", "t.py", points, [], {})
+    text = dump_program(program)
+    assert "tile.m: bits = v2  over v2 and v1, v1 v2\n" in text
+    back = read_program(text)
+    assert dump_program(back) == text
+    assert [p.places for p in back.points] == [
+        (
+            Place((back.graph.nodes[2],), (back.graph.nodes[1],)),
+            Place((back.graph.nodes[1], back.graph.nodes[2])),
+        ),
+        (),
+    ]
+    assert certificate.read(text).points["tile.m"].places == (([2], [1]), ([1, 2], []))
 
 
 def test_residual() -> None:
