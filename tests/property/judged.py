@@ -11,6 +11,7 @@ import inspect
 import itertools
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,6 +77,7 @@ class Judge:
     counts: dict[str, int] = field(default_factory=dict)
     reason: str = ""
     returned: dict[str, set[str]] = field(default_factory=dict)
+    displayed: set[str] = field(default_factory=set)  # tuples whose elements are named where made
     varied: bool = False  # several `return`s name different variables as one point
     answer: dict[str, Any] = field(init=False)
     observer: Observer = field(init=False)
@@ -169,6 +171,10 @@ class Judge:
                 for point, name in names_in(node.value, ""):
                     if name not in bound:
                         out.setdefault(point, []).append(name)
+        bodies = [n for n in own(chosen.body) if isinstance(n, ast.Assign)]
+        made = [(t.id, n.value) for n in bodies for t in n.targets if isinstance(t, ast.Name)]
+        counts = Counter(name for name, _ in made)
+        self.displayed = {n for n, e in made if counts[n] == 1 and isinstance(e, ast.Tuple)}
         self.varied = any(
             len(names) < returns or "?" in names or len(set(names)) > 1 for names in out.values()
         )
@@ -252,8 +258,18 @@ class Judge:
         points = first[1]
         second: dict[str, Any] = {}
         for point, names in self.returned.items():
-            if self.role_of(point) != "aux" and (point in points or point in self.role):
+            if self.role_of(point) == "aux":
+                continue
+            if point in points or point in self.role:
                 value = at_point(points, point, list(self.role))
+                second.update({f"choose.{n}": value for n in names})
+                continue
+            head = "" if point == "result" else point
+            inner = [n for n in self.role if n.startswith(f"{head}[")]
+            if inner and not names & self.displayed:
+                if any(self.role_of(n) == "aux" for n in inner):
+                    raise Unjudged("only some elements of a returned tuple are overwritten")
+                value = tuple(points[n] for n in inner)
                 second.update({f"choose.{n}": value for n in names})
         known = {k: v for k, v in second.items() if k in self.observer.sites}
         seen = self.observed(inputs, known, first[0])

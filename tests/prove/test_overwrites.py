@@ -247,11 +247,38 @@ def choose(m, n):
         return (0, n)
     return (k, n)
 """
+PARTS = """
+ROWS = (1, 2, 3)
+def choose(m, n):
+    k = m // 2
+    if n > 1:
+        t = (k, n)
+    else:
+        t = (k, n + 1)
+    z = ROWS[t[0] - k + 1]
+    return {"t": t, "z": z + n}
+"""
+BARE = PARTS.replace('{"t": t, "z": z + n}', "t")
+ONE_RETURN = """
+def choose(m, n):
+    k = m // 2
+    if n > 9:
+        t = (k, n)
+    else:
+        t = (k, n + 1)
+    assert t[0] != 2
+    if k > 2:
+        return (0, n)
+    return t
+"""
 READINGS: dict[str, tuple[str, dict[str, str], int]] = {
     "hidden by another return": (HIDDEN, {"t": "bits"}, 2),
     "refused for another return": (STRICT, {"t": "bits"}, 5),
     "returns of two lengths": (LONGER, {"t": "bits"}, 2),
     "elements": (ELEMENTS, {"[0]": "bits", "[1]": "neutral"}, 2),
+    "elements of a variable": (PARTS, {"t[0]": "bits", "t[1]": "neutral", "z": "aux"}, 2),
+    "elements of a variable alone": (BARE, {"[0]": "bits", "[1]": "neutral"}, 2),
+    "elements of one of two returns": (ONE_RETURN, {"[0]": "bits", "[1]": "neutral"}, 2),
 }
 
 
