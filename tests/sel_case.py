@@ -152,7 +152,7 @@ class Execution:
 def simplified(program: Program) -> Iterator[tuple[str, Program]]:
     """What each pass makes of a program, in turn; each is verified."""
     current = dataclasses.replace(program, sites={})
-    current.points = [dataclasses.replace(p, sites=()) for p in program.points]
+    current.points = [dataclasses.replace(p, sites=(), places=()) for p in program.points]
     for name, run in adapters.passes():
         graph, image = run(current.graph, list(program_roots(current)), ())
         current = dataclasses.replace(
