@@ -104,7 +104,8 @@ class Readings:
             places = [{m.node for m in self.site(site)} for site in point.sites]
             if name in fields and not places:
                 places = [Classes(self.g0, self.dag, {}, {}).places(name)]
-            found = [(self._made(point.node, marks), marks) for marks in places]
+            named = set().union(*places)
+            found = [(self._made(point.node, named, marks), marks) for marks in places]
             stops = {end for ends, _ in point.places for end in ends}
             found += [
                 (self._from(point.node, stops, set(ends)), {*ends, *under})
@@ -136,16 +137,17 @@ class Readings:
             return self.b(node.args[0])
         return self.dag.add(node.op, [self.b(a) for a in node.args], node.attr)
 
-    def _made(self, node: int, marks: set[int]) -> int | None:
+    def _made(self, node: int, named: set[int], marks: set[int]) -> int | None:
         """Whether `a` takes the choice from one of the marks; None if it always does.
 
-        Where it is null, or what another `return` computes or names, it says nothing of the site.
+        `named` are those of all sites that the point names. Where it is null, or what another
+        `return` computes or names, it says nothing of the site.
         """
-        root = self._unmarked(node, marks)
-        if root not in marks and self.g0.nodes[root].op not in ("select", "tuple"):
+        root = self._unmarked(node, named)
+        if root not in named and self.g0.nodes[root].op not in ("select", "tuple"):
             above = marks & set(self.g0.cone([root]))
             return None if above else self.dag.const(False)
-        return self._from(node, marks, marks)
+        return self._from(node, named, marks)
 
     def _from(self, node: int, marks: set[int], wanted: set[int]) -> int | None:
         """Whether `a` takes a value, as it is, first from a wanted mark; None if it always does."""

@@ -84,7 +84,8 @@ class Readings:
             ]
             if p.name in fields and not groups:
                 groups = [tree_of(self.program, p.name)[1]]
-            found = [(self._made(p.node, marks), marks) for marks in groups]
+            named = frozenset().union(*groups)
+            found = [(self._made(p.node, named, marks), marks) for marks in groups]
             stops = frozenset(n.id for place in p.places for n in place.ends)
             for place in p.places:
                 ends = frozenset(n.id for n in place.ends)
@@ -103,16 +104,18 @@ class Readings:
                     over[node.id] = value_of
         return over, {i: made for i, made in partly.items() if i not in over}
 
-    def _made(self, node: Node, marks: frozenset[int]) -> Node | None:
+    def _made(self, node: Node, named: frozenset[int], marks: frozenset[int]) -> Node | None:
         """Whether (a) takes a choice from one of these marks, None if it always does.
 
-        Where it is null, or what another `return` computes or names, it says nothing of this site.
+        `named` are the marks of all sites that `return`s name for it. Where it is null, or what
+        another `return` computes or names, it says nothing of this site: also where that stands
+        for the same value, as `b` does after `b = a`.
         """
-        root = _unmarked(node, marks)
-        if root.id not in marks and root.op not in (Op.SELECT, Op.TUPLE):
+        root = _unmarked(node, named)
+        if root.id not in named and root.op not in (Op.SELECT, Op.TUPLE):
             above = any(n.id in marks for n in self.program.graph.cone([root]))
             return None if above else self.graph.const(False)
-        return self._from(node, marks, marks)
+        return self._from(node, named, marks)
 
     def _from(self, node: Node, marks: frozenset[int], wanted: frozenset[int]) -> Node | None:
         """Whether (a) takes a value, as it is, first from a wanted mark, None if it always does."""

@@ -271,6 +271,16 @@ def choose(m, n):
         return (0, n)
     return t
 """
+ALIAS = """
+def choose(m, n):
+    k = m // 2
+    a = k
+    b = a
+    assert a != 2 or b >= 3
+    if n > 0:
+        return {"w": b}
+    return {"w": a}
+"""
 READINGS: dict[str, tuple[str, dict[str, str], int]] = {
     "hidden by another return": (HIDDEN, {"t": "bits"}, 2),
     "refused for another return": (STRICT, {"t": "bits"}, 5),
@@ -278,6 +288,7 @@ READINGS: dict[str, tuple[str, dict[str, str], int]] = {
     "elements": (ELEMENTS, {"[0]": "bits", "[1]": "neutral"}, 2),
     "elements of a variable": (PARTS, {"t[0]": "bits", "t[1]": "neutral", "z": "aux"}, 2),
     "elements of a variable alone": (BARE, {"[0]": "bits", "[1]": "neutral"}, 2),
+    "another name for the same": (ALIAS, {"w": "bits"}, 2),
     "elements of one of two returns": (ONE_RETURN, {"[0]": "bits", "[1]": "neutral"}, 2),
 }
 
