@@ -3,7 +3,7 @@
 
     benchmarks/h200.py STAGE --out DIR [--budget SECONDS] [--list]
 
-Stages: smoke, fa3, additivity, bits, classes, tune (one GPU) and all_reduce (two).
+Stages: smoke, fa3, additivity, bits, classes, tune, holdout (one GPU) and all_reduce (two).
 `h200_prepare.sh` makes what they need, elsewhere. A step is a command; it is stopped at its limit,
 and a step that no longer fits in the budget is named and left out. What steps print and measure is
 packed after each of them into DIR/STAGE.tar.gz.
@@ -39,7 +39,10 @@ LEAST = 8.0  # seconds in which a step may come to something
 
 @dataclass(frozen=True)
 class Step:
-    """A command with the seconds it may take; `{left}` in it is what it gets."""
+    """A command with the seconds it may take; `{left}` in it is what it gets.
+
+    `{whole}` is nearly all of it, for what ends to the second and has written all before.
+    """
 
     name: str
     command: list[str]
@@ -86,7 +89,14 @@ def stages(s: str, out: str) -> dict[str, list[Step]]:
         ],
         "bits": bits,
         "classes": classes,
-        "tune": [Step("tuner", ["benchmarks/tuner.py", "h200", "--out", out], 560)],
+        "tune": [
+            Step("tuner", ["benchmarks/tuner_grid.py", "--selectors", s, "--out", out,
+                           "--budget", "{whole}"], 560),
+        ],
+        "holdout": [
+            Step("tuner", ["benchmarks/tuner_grid.py", "--set", "holdout", "--selectors", s,
+                           "--out", out, "--rounds", "4", "--budget", "{whole}"], 560),
+        ],
         "all_reduce": [
             Step("device", ["benchmarks/h200.py", "device"], 60),
             Step("ranks", ["benchmarks/h200_all_reduce.py", "ranks", "--out", reduced,
@@ -199,7 +209,8 @@ class Visit:
 
     def _start(self, step: Step, left: float) -> subprocess.Popen[str]:
         # A step that knows its budget stops by itself, a little before it is stopped.
-        command = [word.format(left=int(left * 0.85 - 4)) for word in step.command]
+        given = {"left": int(left * 0.85 - 4), "whole": int(left - 6)}
+        command = [word.format(**given) for word in step.command]
         cache = str(Path(tempfile.gettempdir()) / "selc-triton")
         environment = {"TRITON_CACHE_DIR": cache, **os.environ, **HELD}
         environment |= {"PYTHONUNBUFFERED": "1", "PYTHONPATH": _path()}

@@ -2,10 +2,13 @@
 # Compiles the selectors that the GPU machine works with, and makes the workloads: that machine has
 # neither libcst nor z3. A minute or two.
 #
-#     benchmarks/h200_prepare.sh [FOLDER]        .h200 by default; PYTHON names the interpreter
+#     benchmarks/h200_prepare.sh [FOLDER [SET]]  .h200 by default; PYTHON names the interpreter
+#
+# SET is `recorded`, the default, or `holdout`: deployments on which nothing was designed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-.h200}
+set=${2:-recorded}
 python=${PYTHON:-python3}
 mkdir -p "$out/facts"
 
@@ -26,6 +29,32 @@ PY
 }
 
 facts=examples/kernels
+
+holdout() {    # Llama-3.1-70B on 4 ranks, Qwen3-30B-A3B on 2
+    local model='{hidden: 8192, heads: 64, kv_heads: 8, intermediate: 28672}' workload
+    echo "facts: {model: $model, parallel: {tensor: 4}, linear: down}" > "$out/facts/gemm.yaml"
+    echo "facts: {model: {heads: 64, kv_heads: 8}, parallel: {tensor: 4}}" > "$out/facts/attention.yaml"
+    local table='E=128,N=384,device_name=NVIDIA_H200'
+    echo "facts: {parallel: {tensor: 2}, gate_up_table: '$table', down_table: '$table'}" \
+        > "$out/facts/moe.yaml"
+    compile attention_70b attention $facts/attention-h200.yaml "$out/facts/attention.yaml"
+    compile gemm_down_70b gemm $facts/gemm-h200.yaml "$out/facts/gemm.yaml"
+    compile moe_tp2 moe $facts/moe-h200.yaml "$out/facts/moe.yaml"
+    for workload in w-a w-b w-b-c; do
+        synth $workload "$out/attention_70b" "$out/gemm_down_70b" "$out/moe_tp2"
+    done
+}
+
+synth() {    # workload, selectors...
+    "$python" -m selc profile synth "${@:2}" --preset "$1" -o "$out/$1.jsonl" > "$out/$1.txt"
+    echo "$1: $(wc -l < "$out/$1.jsonl") calls"
+}
+
+if [ "$set" = holdout ]; then
+    holdout
+    du -sh "$out"
+    exit
+fi
 compile attention attention $facts/attention-h200.yaml
 echo 'facts: {model: {head_dim: 64}}' > "$out/facts/head64.yaml"
 compile attention_d64 attention $facts/attention-h200.yaml "$out/facts/head64.yaml"
@@ -66,9 +95,7 @@ for name in ("attention", "attention_d64"):
 PY
 
 for workload in w-a w-b w-b-c; do
-    "$python" -m selc profile synth "$out/attention" "$out/gemm_qkv" "$out/moe" "$out/rms_norm" \
-        --preset $workload -o "$out/$workload.jsonl" > "$out/$workload.txt"
-    echo "$workload: $(wc -l < "$out/$workload.jsonl") calls"
+    synth $workload "$out/attention" "$out/gemm_qkv" "$out/moe" "$out/rms_norm"
 done
 "$python" -m selc profile synth "$out/all_reduce" --preset w-a --calls 8 -o "$out/all_reduce.jsonl" \
     > "$out/all_reduce.txt"

@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """How near `selc tune` comes to the best of a grid, against exhaustive measurements.
 
-    benchmarks/tuner.py grid  --selectors .h200 --out DIR [--budget 540]     needs the device
-    benchmarks/tuner.py judge [DATA]                                         needs none
-    benchmarks/tuner.py models                                               needs none
+    benchmarks/tuner.py judge [DATA]
+    benchmarks/tuner.py models
 
-`grid` times every launch of every legal tuple, twice, in processes of their own: run 1 is what the
-search sees, run 2 is what its result is judged by. `h200_prepare.sh` makes the selectors and the
-workloads. `judge` replays searches on run 1 of the grids in benchmarks/data/tuner and prints the
-tables of benchmarks/tuner.md; `models` does so on cost models; `h200` is `grid` as on that page.
+`judge` replays searches on run 1 of the grids in benchmarks/data/tuner, which `tuner_grid.py`
+measured, and prints the tables of benchmarks/tuner.md; `models` does so on cost models. Neither
+needs a GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,165 +28,13 @@ sys.path[:0] = [str(ROOT)]
 
 from selc.diag.diagnostic import Diagnostic, Refused  # noqa: E402
 from selc.harness.call import Call  # noqa: E402
-from selc.harness.executor import Job, LocalExecutor  # noqa: E402
-from selc.harness.protocol import digest_of, load_kernels  # noqa: E402
-from selc.harness.selector import Selector  # noqa: E402
-from selc.harness.setup import calls_of  # noqa: E402
-from selc.harness.tune.calls import Stand, representatives  # noqa: E402
 from selc.harness.tune.ledger import Ledger, center  # noqa: E402
 from selc.harness.tune.problem import Candidate, Pair, Problem, distinct, launches  # noqa: E402
 from selc.harness.tune.search import Search, Settings  # noqa: E402
-from selc.harness.tune.tuplefile import jsonable  # noqa: E402
-from selc.harness.workload import read  # noqa: E402
 
 DATA = ROOT / "benchmarks" / "data" / "tuner"
-FAMILIES = {"attention": "attention", "moe": "moe", "gemm_qkv": "gemm"}
-WORKLOADS = ("w-a", "w-b", "w-b-c")
 RUNS = 2
 NANO = 1e9
-
-
-# ---- grid: needs the device
-
-
-@dataclass
-class Grid:
-    """A family on a workload, and what was measured of it."""
-
-    name: str
-    problem: Problem
-    stands: list[Stand]
-    distinct_calls: int
-    selector: Selector
-    kernels: str
-    every: list[Candidate]
-    times: list[dict[Pair, Any]]
-
-    def pairs(self) -> list[Pair]:
-        """Every launch, call by call."""
-        found = launches(self.every) | set(enumerate(self.problem.stock()))
-        return sorted(found)
-
-
-def open_grid(folder: Path, kernels: str, workload: str, args: argparse.Namespace) -> Grid:
-    selector = Selector.load(folder)
-    loaded = load_kernels(kernels)
-    counted = calls_of(selector, read([folder.parent / f"{workload}.jsonl"]))
-    stands = [Stand(call, (count,)) for call, count in counted]
-
-    def least(call: Call) -> float:
-        moved, operations = loaded.bytes_and_flops(call)
-        return float(max(moved / 3e12, operations / 5e14, 1e-9))
-
-    short = [s for s in stands if least(s.call) <= args.longest] or stands
-    few = representatives(short, [least(s.call) for s in short], args.calls)
-    few.sort(key=lambda s: (least(s.call), s.call.key))  # what the budget cuts is the longest
-    problem = Problem(selector.family, selector, loaded, tuple(s.call for s in few))
-    every = problem.every()
-    assert every is not None, f"{folder} has too many tuples"
-    name = f"{selector.family}-{workload}"
-    return Grid(
-        name, problem, few, len(stands), selector, kernels, every, [{} for _ in range(RUNS)]
-    )
-
-
-def measure(grids: Sequence[Grid], run: int, args: argparse.Namespace, until: float) -> None:
-    """One run over all grids, in a process of its own."""
-    names = {g.selector.family: g.kernels for g in grids}
-    executor = LocalExecutor(names, args.device, timeout=60.0, seed=run)
-    try:
-        if run == 0:
-            compile_all(executor, grids, until)
-        for number, grid in enumerate(grids):
-            now = time.monotonic()
-            share = now + (until - now) / (len(grids) - number)
-            executor.deadline = share if number + 1 < len(grids) else until
-            jobs = {grid.problem.job(p).key: p for p in grid.pairs()}
-            for sample in executor.measure(
-                [grid.problem.job(p) for p in grid.pairs()], args.rounds
-            ):
-                pair = jobs[sample.job.key]
-                times = [round(s * NANO) for s in sample.seconds]
-                grid.times[run][pair] = sample.failure or times
-            tell(grid, run, len(jobs), time.monotonic() - now)
-            save(grid, executor.describe(), args)
-    finally:
-        executor.close()
-
-
-def compile_all(executor: LocalExecutor, grids: Sequence[Grid], until: float) -> None:
-    began = time.monotonic()
-    jobs: list[Job] = []
-    for grid in grids:
-        jobs += [grid.problem.job(p) for p in grid.pairs()]
-    ahead = getattr(executor, "compile_ahead", None)
-    if executor.describe().get("kind") == "cuda" and ahead is not None:
-        executor.deadline = until
-        ahead(jobs, lambda done, total: None)
-    print(f"compiled ahead: {time.monotonic() - began:.0f} s", flush=True)
-
-
-def tell(grid: Grid, run: int, wanted: int, seconds: float) -> None:
-    times = grid.times[run]
-    failed = sum(isinstance(t, str) for t in times.values())
-    whole = sum(all((c, k) in times for k in choices(grid, c)) for c in range(len(grid.stands)))
-    print(
-        f"{grid.name:18} run {run + 1}: {len(times)} of {wanted} launches, {failed} failed, "
-        f"{whole} of {len(grid.stands)} calls whole, {len(grid.every)} tuples, {seconds:.0f} s",
-        flush=True,
-    )
-
-
-def choices(grid: Grid, call: int) -> set[int]:
-    return {k for c, k in grid.pairs() if c == call}
-
-
-def save(grid: Grid, device: Mapping[str, Any], args: argparse.Namespace) -> None:
-    """Write what there is; calls that are not whole in both runs are left to the reader."""
-    problem = grid.problem
-    default = problem.candidate(problem.indices(grid.selector.default or {}))
-    data = {
-        "format": 1, "name": grid.name, "family": problem.family, "device": device,
-        "selector": grid.selector.hash, "kernels": digest_of(problem.kernels),
-        "rounds": args.rounds, "distinct_calls": grid.distinct_calls,
-        "parameters": [[n, list(v)] for n, v in problem.parameters.items()],
-        "default": default and default.values,
-        "stock": problem.stock(), "stock_tuple": problem.stock_tuple,
-        "calls": [
-            {"inputs": dict(s.call.inputs), "weight": s.weights[0], "distinct": s.distinct,
-             "rows": s.call.rows, "requests": len(s.call.requests),
-             "keys": sum(r.context for r in s.call.requests)}
-            for s in grid.stands
-        ],
-        "choices": problem.choices,
-        "candidates": [[c.values, c.choices] for c in grid.every],
-        "times": [[[c, k, t] for (c, k), t in sorted(run.items())] for run in grid.times],
-    }  # fmt: skip
-    args.out.mkdir(parents=True, exist_ok=True)
-    path = args.out / f"{grid.name}.json.gz"
-    text = json.dumps(jsonable(data), separators=(",", ":")).encode()
-    path.write_bytes(gzip.compress(text, 9, mtime=0))
-
-
-def grid_stage(args: argparse.Namespace) -> None:
-    until = time.monotonic() + args.budget
-    grids = [
-        open_grid(args.selectors / folder, kernels, workload, args)
-        for folder, kernels in FAMILIES.items()
-        for workload in WORKLOADS
-        if not args.only or f"{kernels}-{workload}" in args.only
-    ]
-    for grid in grids:
-        print(f"{grid.name:18} {len(grid.every)} tuples, {len(grid.pairs())} launches", flush=True)
-    for run in range(RUNS):
-        now = time.monotonic()
-        # The first run also compiles.
-        share = (until - now) * (0.57 if run == 0 else 1.0)
-        measure(grids, run, args, now + share)
-    print(f"left of the budget: {until - time.monotonic():.0f} s")
-
-
-# ---- judge: needs no device
 
 
 class Table:
@@ -450,23 +295,14 @@ def judge_stage(args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("stage", choices=["grid", "h200", "judge", "models"])
+    parser.add_argument("stage", choices=["judge", "models"])
     parser.add_argument("data", nargs="?", type=Path, default=DATA)
-    parser.add_argument("--selectors", type=Path, default=ROOT / ".h200")
-    parser.add_argument("--out", type=Path, default=DATA)
-    parser.add_argument("--budget", type=float, default=540.0, help="seconds for everything")
-    parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
-    parser.add_argument("--calls", type=int, default=6, help="calls of a workload")
-    parser.add_argument(
-        "--longest", type=float, default=1.2e-3, help="seconds; calls that take longer are left"
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", action="append", help="a grid by name; may be repeated")
+    parser.add_argument("--rounds", type=int, default=5, help="of the models' times")
     parser.add_argument("--share", type=float, default=0.05, help="of the launches")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--others", type=int, default=100, help="seeds of the other searches")
     args = parser.parse_args()
-    judge_stage(args) if args.stage in ("judge", "models") else grid_stage(args)
+    judge_stage(args)
 
 
 if __name__ == "__main__":
