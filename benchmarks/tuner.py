@@ -27,7 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 from selc.diag.diagnostic import Diagnostic, Refused  # noqa: E402
-from selc.harness.call import Call  # noqa: E402
+from selc.harness.call import Call, Request  # noqa: E402
+from selc.harness.protocol import OURS, load_kernels  # noqa: E402
 from selc.harness.tune.ledger import Ledger, center  # noqa: E402
 from selc.harness.tune.problem import Candidate, Pair, Problem, distinct, launches  # noqa: E402
 from selc.harness.tune.search import Search, Settings  # noqa: E402
@@ -45,13 +46,18 @@ class Table:
         self.parameters = {n: tuple(v) for n, v in data["parameters"]}
         self.runs = [{(c, k): t for c, k, t in run} for run in data["times"]]
         whole = self._whole()
-        self.calls = tuple(
-            Call(data["family"], {**data["calls"][c]["inputs"], "_": [c]})
-            for c in whole  # its number, in a form that the surrogate does not look at
-        )
+        self.calls = tuple(self._call(c) for c in whole)
         self.weights = [data["calls"][c]["weight"] for c in whole]
         self._rows = {tuple(v): tuple(ch) for v, ch in data["candidates"]}
         self._choices = list(data["choices"])
+
+    def _call(self, number: int) -> Call:
+        """A call as it was measured; its number is an input of no account to the surrogate."""
+        data = self.data["calls"][number]
+        requests = tuple(Request(*r) for r in data.get("requests", ()))
+        inputs = {**data["inputs"], "_": [number]}
+        facts = self.data.get("facts", {})
+        return Call(self.data["family"], inputs, facts, requests, data.get("extra", {}))
 
     def _whole(self) -> list[int]:
         rows = [choices for _, choices in self.data["candidates"]]
@@ -91,10 +97,11 @@ class Table:
 class Judge:
     """A table with a problem over it, and the true cost of every candidate, as run 2 has it."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, estimates: bool = True) -> None:
         self.table = table
-        calls = tuple(Call(c.family, c.inputs) for c in table.calls)
-        self.problem = Problem(table.name, table, object(), calls)
+        told = estimates and table.data["family"] in OURS
+        kernels = load_kernels(table.data["family"]) if told else object()
+        self.problem = Problem(table.name, table, kernels, table.calls)
         every = self.problem.every()
         assert every is not None
         self.every = distinct(every)
@@ -241,7 +248,7 @@ def judge_stage(args: argparse.Namespace) -> None:
         if not table.calls:
             print(f"{table.name}: no call is whole in both runs", file=sys.stderr)
             continue
-        judge = Judge(table)
+        judge = Judge(table, not args.plain)
         limit = max(1, int(args.share * len(judge.launches)))
         began = time.monotonic()
         found = [judge.tuned(limit, seed) for seed in range(args.seeds)]
@@ -299,6 +306,7 @@ def main() -> None:
     parser.add_argument("data", nargs="?", type=Path, default=DATA)
     parser.add_argument("--rounds", type=int, default=5, help="of the models' times")
     parser.add_argument("--share", type=float, default=0.05, help="of the launches")
+    parser.add_argument("--plain", action="store_true", help="without the kernels' estimates")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--others", type=int, default=100, help="seeds of the other searches")
     args = parser.parse_args()

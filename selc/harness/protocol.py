@@ -37,6 +37,9 @@ class Kernels(Protocol):
       there is no such attribute, for the harness's own way;
     - `parameters`: names of the points that the kernels read; a choice that differs elsewhere is
       the same launch and is measured once. By default all points;
+    - `estimate(call, choice)`: about the seconds of a launch, from its shape alone, without a
+      device. Ratios matter, between choices more than between calls. The tuner starts from it and
+      learns how far it is right; one that raises is as none;
     - `digest()`: text that changes when the kernels do, by default of the module's source.
     """
 

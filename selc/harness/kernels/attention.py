@@ -52,6 +52,20 @@ class Attention:
         """What must move and be computed at least."""
         return paging.bytes_and_flops(call)
 
+    def estimate(self, call: Call, choice: Mapping[str, Any]) -> float:
+        """About the seconds of a launch, from the work that it does."""
+        from selc.harness.kernels import attention_estimate
+
+        shape = paging.shape_of(call)
+        return attention_estimate.estimate(
+            call,
+            paging.batch_of(call),
+            config_of(choice),
+            shape.group,
+            shape.kv_heads,
+            shape.head_dim,
+        )
+
     def digest(self) -> str:
         """A hash of the files that the numbers depend on."""
         here = Path(__file__).parent

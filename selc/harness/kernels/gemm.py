@@ -115,6 +115,13 @@ class Gemm:
         size: int = dtype_of(call).itemsize
         return (m * k + n * k + m * n) * size, 2 * m * n * k
 
+    def estimate(self, call: Call, choice: Mapping[str, Any]) -> float:
+        """About the seconds of a launch, from its shape."""
+        from selc.harness.kernels import gemm_estimate
+
+        rows = sum(r.rows for r in requests(call))
+        return gemm_estimate.estimate(call, choice, rows, *sizes(call))
+
     def digest(self) -> str:
         """Changes with any file that these kernels are made of."""
         return digest_of_files(*FILES)

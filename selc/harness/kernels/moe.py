@@ -153,6 +153,13 @@ class Moe:
         moved = (used * weight + 2 * rows * shape.hidden) * size
         return moved, 2 * rows * shape.topk * weight
 
+    def estimate(self, call: Call, choice: Mapping[str, Any]) -> float:
+        """About the seconds of a launch, from its shape, for routing that is even on average."""
+        from selc.harness.kernels import moe_estimate
+
+        s, rows = shape_of(call), sum(r.rows for r in requests(call))
+        return moe_estimate.estimate(call, choice, rows, (s.experts, s.topk, s.hidden, s.width))
+
     def digest(self) -> str:
         """Changes with any file that these kernels are made of."""
         return digest_of_files(*FILES)

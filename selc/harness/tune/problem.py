@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,9 +68,13 @@ class Problem:
     _stock: tuple[int, ...] | None = None
     _numbers: dict[str, int] = field(default_factory=dict)
     _made: dict[tuple[int, ...], Candidate] = field(default_factory=dict)
+    _expected: list[list[float]] = field(default_factory=list)
+    _silent: bool = False
 
     def __post_init__(self) -> None:
         self.parameters = dict(self.selector.parameters)
+        self._expected = [[] for _ in self.calls]
+        self._silent = not callable(getattr(self.kernels, "estimate", None))
 
     def number(self, choice: Mapping[str, Any]) -> int:
         """The number of a choice; new ones get the next."""
@@ -83,6 +88,19 @@ class Problem:
         """A launch as the executor takes it."""
         call, choice = pair
         return Job(self.family, self.calls[call], self.choices[choice])
+
+    def expected(self) -> list[list[float]] | None:
+        """Logarithms of what the kernels estimate, by call and choice; None if they do not."""
+        if self._silent:
+            return None
+        try:
+            for row, call in zip(self._expected, self.calls, strict=True):
+                for choice in self.choices[len(row) :]:
+                    row.append(math.log(self.kernels.estimate(call, choice)))
+        except Exception:  # noqa: BLE001  what the user's kernels do; the search goes without
+            self._silent = True
+            return None
+        return self._expected
 
     def stock(self) -> tuple[int, ...]:
         """The choices of the selection without pins; empty if no knobs let it take every call.

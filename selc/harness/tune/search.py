@@ -1,9 +1,11 @@
 """Which launches to measure next, until the fastest tuple is known well enough.
 
-A surrogate says what every tuple is expected to cost and how sure that is. The tuple that promises
-the greatest improvement is measured on the one call that tells most about it; a tuple that turns
-out slow is left after one or two calls, and whatever was measured is known for all tuples that
-make the same choice. In the end the best are measured against each other in the same rounds.
+A surrogate says what every tuple is expected to cost and how sure that is. Where kernels estimate
+what a launch takes, the launch is measured next that is worth most to know, whichever tuples make
+it. Without estimates it is the one that tells most about the tuple that promises the greatest
+improvement. A tuple that turns out slow is left after a call or two, and whatever was measured is
+known for all tuples that make the same choice. In the end the best are measured against each other
+in the same rounds.
 """
 
 from __future__ import annotations
@@ -21,6 +23,12 @@ from selc.harness.tune.surrogate import Encoder, Surrogate
 
 ENOUGH: Final = 1e-6
 """An expected improvement below this part of the cost is none."""
+WORTH: Final = 1e-5
+"""The same of a single launch, where kernels estimate what they take."""
+RIVALS: Final = 400
+"""Launches, about, of the candidates that are looked at closely."""
+STEPS: Final = tuple(k / 4 for k in range(-14, 15))
+"""Deviations at which the outcome of a measurement is looked at."""
 POOL: Final = 1024
 """Candidates that the surrogate is asked about at a time."""
 LARGEST: Final = 500
@@ -41,6 +49,7 @@ class Settings:
     rounds: int = 3
     final_rounds: int = 10
     batch: int = 2
+    """Launches that are measured at a time where kernels estimate nothing."""
     limit: int | None = None
     """Distinct launches of candidates that may be measured; None: no limit but time."""
     seed: int = 0
@@ -69,6 +78,7 @@ class Search:
         self._ledger = ledger
         self._measure = measure
         self._settings = settings
+        self._told = problem.expected() is not None
         self._random = random.Random(settings.seed)  # noqa: S311
         self._live = [c for c, w in enumerate(weights) if w > 0]
         self._spent: set[Pair] = set()
@@ -87,23 +97,26 @@ class Search:
         if stock:
             self._need([(c, stock[c]) for c in self._live])
         began, before = left(), len(self._ledger.entries)
-        self._starts(stock or self._default.choices)
-        idle = 0
+        if not self._told:
+            self._starts(stock or self._default.choices)
+        idle, batch, enough = 0, self._settings.batch, ENOUGH
+        if self._told:
+            batch, enough = 1, WORTH
         while left() > 0 and self.room() > 0:
             gains = self._gains()
             pace = (began - left()) / max(1, len(self._ledger.entries) - before)
-            if self._guess is not None and self._closes(left(), pace):
-                self._take(*self._guess)
+            idle = 0 if gains and gains[0][0] >= enough else idle + 1
+            closes = (idle and self._told) or self._closes(left(), pace)
+            if self._guess and self._guess[1] and closes:
+                self._take(self._guess[0], self._guess[1][: 1 if self._told else None])
                 continue
-            if not gains or gains[0][0] < ENOUGH:
-                idle += 1
-                if idle > 1 or not gains:
-                    return
-            else:
-                idle = 0
-            for gain, candidate, call in gains[: min(self._settings.batch, self.room())]:
+            if not gains or idle > (0 if self._told else 1):
+                return
+            for gain, pair, candidate in gains[: min(batch, self.room())]:
                 if gain > 0:
-                    self._mark(candidate, [(call, candidate.choices[call])])
+                    self._mark(candidate, [pair])
+            if not self._spent:
+                return
             self._flush()
 
     def _closes(self, left: float, pace: float) -> bool:
@@ -111,7 +124,8 @@ class Search:
 
         Only a tuple that was measured on all of them can win.
         """
-        assert self._guess is not None
+        if self._guess is None:
+            return False
         need = len(self._guess[1]) + self._settings.batch
         return self.room() < need or left < need * pace
 
@@ -169,8 +183,8 @@ class Search:
             drawn = self._problem.sample(POOL // 8, self._random)
         return distinct([*self.touched.values(), *near, *drawn])[: 2 * POOL]
 
-    def _gains(self) -> list[tuple[float, Candidate, int]]:
-        """Candidates by how much they promise, each with the call that tells most of it."""
+    def _gains(self) -> list[tuple[float, Pair, Candidate]]:
+        """What to measure next, and whose it is, by how much it promises."""
         import numpy as np
 
         pool = [c for c in self._pool() if not self._ledger.failed(c.choices)]
@@ -183,19 +197,31 @@ class Search:
         which = np.array([c.choices for c in pool])
         mean, covariance = self._surrogate.predict(which)
         parts = weights * np.exp(mean)
-        total = parts.sum(1)
-        share = parts / total[:, None]
-        toward = np.einsum("tcd,td->tc", covariance, share)
-        deviation = np.sqrt(np.maximum((toward * share).sum(1), 1e-12))
         known = np.array([[self._ledger.known(p) for p in enumerate(c.choices)] for c in pool])
         known |= weights == 0
+        level, share = np.log(parts.sum(1)), parts / parts.sum(1)[:, None]
+        toward = np.einsum("tcd,td->tc", covariance, share)
+        spread = np.sqrt(np.maximum((toward * share).sum(1), 1e-12))
+        if not self._told:
+            told = toward**2 / np.maximum(np.einsum("tcc->tc", covariance), 1e-12)
+            return self._promising(pool, level, spread, known, told)
+        lead = self._leader(pool, level, known, share)
+        rivals = np.argsort(level - spread, kind="stable")[: max(8, RIVALS // len(weights))]
+        rivals = np.concatenate([[lead], rivals[rivals != lead]])
+        return self._worth([pool[at] for at in rivals], level[rivals], share[rivals])
+
+    def _promising(
+        self, pool: Sequence[Candidate], level: Any, spread: Any, known: Any, told: Any
+    ) -> list[tuple[float, Pair, Candidate]]:
+        """By how much each candidate may better the best that was measured on every call."""
+        import numpy as np
+
         full = np.asarray(known.all(1))
-        level = np.log(total)
         best = level[full].min() if full.any() else level.min()
-        z = (best - level) / deviation
+        z = (best - level) / spread
         normal = np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
         below = np.array([0.5 * math.erfc(-v / math.sqrt(2)) for v in z])
-        gain = np.where(full, 0.0, deviation * (z * below + normal))
+        gain = spread * (z * below + normal)
         self._guess = None
         open_, room = (~known).sum(1), self.room()
         for at in np.argsort(level, kind="stable").tolist():
@@ -205,13 +231,56 @@ class Search:
                 row = enumerate(pool[at].choices)
                 self._guess = pool[at], [p for p in row if not known[at][p[0]]]
                 break
-        told = toward**2 / np.maximum(np.einsum("tcc->tc", covariance), 1e-12)
         told[known] = -1.0
-        rows = zip(gain.tolist(), pool, told.argmax(1).tolist(), full.tolist(), strict=True)
-        found = [(g, c, call) for g, c, call, whole in rows if not whole]
-        return sorted(found, key=lambda row: (-row[0], row[1].values))
+        calls = told.argmax(1).tolist()
+        order = sorted(np.flatnonzero(~full), key=lambda at: (-gain[at], pool[at].values))
+        return [
+            (float(gain[at]), (calls[at], pool[at].choices[calls[at]]), pool[at]) for at in order
+        ]
 
-    def _elsewhere(self, pool: Sequence[Candidate]) -> list[tuple[float, Candidate, int]]:
+    def _worth(
+        self, rivals: Sequence[Candidate], level: Any, share: Any
+    ) -> list[tuple[float, Pair, Candidate]]:
+        """The launches of some candidates that are not known, by what it is worth to know them.
+
+        A launch tells of all candidates that are like it. What they are expected to cost moves with
+        what it turns out to take, and with that which of them is expected to cost least.
+        """
+        import numpy as np
+
+        assert self._surrogate is not None
+        owner: dict[Pair, int] = {}
+        for at, candidate in enumerate(rivals):
+            for call in self._live:
+                owner.setdefault((call, candidate.choices[call]), at)
+        pairs = list(owner)
+        place = {pair: at for at, pair in enumerate(pairs)}
+        part = np.zeros((len(rivals), len(pairs)))
+        for at, candidate in enumerate(rivals):
+            for call in self._live:
+                part[at, place[call, candidate.choices[call]]] = share[at, call]
+        _, covariance = self._surrogate.joint(
+            np.array([k for _, k in pairs]), np.array([c for c, _ in pairs])
+        )
+        noise = math.exp(self._surrogate.scales.noise)
+        told = part @ covariance / np.sqrt(np.maximum(np.diag(covariance), 0) + noise)
+        worth = np.zeros(len(pairs))
+        for step, chance in zip(STEPS, _normal(STEPS), strict=True):
+            worth += chance * (level.min() - (level[:, None] + step * told).min(0))
+        order = np.argsort(-worth, kind="stable").tolist()
+        open_ = [at for at in order if not self._ledger.known(pairs[at])]
+        return [(float(worth[at]), pairs[at], rivals[owner[pairs[at]]]) for at in open_]
+
+    def _leader(self, pool: Sequence[Candidate], level: Any, known: Any, share: Any) -> int:
+        """The candidate that is expected to cost least, of those that can still be measured."""
+        open_, room = (~known).sum(1), self.room()
+        order = level.argsort(kind="stable").tolist()
+        lead = next((at for at in order if open_[at] <= room), order[0])
+        row = [p for p in enumerate(pool[lead].choices) if not known[lead][p[0]]]
+        self._guess = pool[lead], sorted(row, key=lambda p: (-share[lead][p[0]], p))
+        return int(lead)
+
+    def _elsewhere(self, pool: Sequence[Candidate]) -> list[tuple[float, Pair, Candidate]]:
         """While all has failed: candidates that choose most unlike what failed."""
         encode = Encoder(self._problem.choices)
         bad = [encode(self._problem.choices[k]) for _, k in self._ledger.entries]
@@ -221,7 +290,8 @@ class Search:
             return min((math.dist(point, other) for other in bad), default=0.0)
 
         ordered = sorted(pool, key=lambda c: (-apart(c), c.values))
-        return [(1.0, c, self._live[0]) for c in ordered]
+        call = self._live[0]
+        return [(1.0, (call, c.choices[call]), c) for c in ordered]
 
     def _fit(self) -> bool:
         problem, ledger = self._problem, self._ledger
@@ -235,6 +305,7 @@ class Search:
                 [encode(c) for c in problem.choices],
                 [where(_numbers(c.inputs)) for c in problem.calls],
                 encode.groups,
+                self._problem.expected(),
             )
             self._encoded, self._fitted = len(problem.choices), 0
         fastest: dict[int, float] = {}
@@ -278,6 +349,12 @@ class Search:
         missing = [p for p in dict.fromkeys(pairs) if not self._ledger.known(p)]
         if missing:
             self._measure(missing, self._settings.rounds, None)
+
+
+def _normal(steps: Sequence[float]) -> list[float]:
+    """The chance of each of some equally spaced deviations."""
+    heights = [math.exp(-s * s / 2) for s in steps]
+    return [h / math.fsum(heights) for h in heights]
 
 
 def _numbers(inputs: Any) -> dict[str, Any]:

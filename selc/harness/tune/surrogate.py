@@ -65,29 +65,44 @@ class Scales:
     alone: float = -3.0
     together: float = -1.6
     own: float = -6.5
+    single: float = -20.0
     noise: float = -8.0
     calls: float = 0.0
     steady: float = -0.7
     widths: tuple[float, ...] = field(default=())
 
 
+TOLD: Final = Scales(-5.5, -4.2, -8.0, -7.5, calls=-1.0, steady=-1.7)
+"""Where an estimate says most of it."""
+TRUST: Final = 0.3
+"""By what part the effect of a choice may be larger or smaller than an estimate says."""
+
 PRIORS: Final = {
-    "alone": 1.5, "together": 1.5, "own": 0.3, "noise": 1.0, "calls": 0.8, "steady": 1.0,
-    "widths": 0.7,
+    "alone": 1.5, "together": 1.5, "own": 0.3, "single": 0.5, "noise": 1.0, "calls": 0.8,
+    "steady": 1.0, "widths": 0.7,
 }  # fmt: skip
 
 
 class Surrogate:
     """The process, given measured times of (call, choice) pairs."""
 
-    def __init__(self, choices: Any, calls: Any, names: Sequence[str] = ()) -> None:
+    def __init__(
+        self, choices: Any, calls: Any, names: Sequence[str] = (), expected: Any = None
+    ) -> None:
+        """`expected[c][k]` is the logarithm that somebody expects of choice k on call c."""
         import numpy as np
 
         self._np = np
         self._parts = _parts(names)
         self._x = np.asarray(choices, float).reshape(len(choices), -1)
         self._c = np.asarray(calls, float).reshape(len(calls), -1)
-        self.scales = Scales(widths=(0.0,) * self._x.shape[1])
+        self._told = expected is not None
+        self._priors = PRIORS | ({"alone": 1.0, "together": 1.0} if self._told else {})
+        size = len(self._c), len(self._x)
+        self._expected = np.asarray(expected, float) if self._told else np.zeros(size)
+        self._tilt = self._expected - self._expected.mean(1, keepdims=True)
+        start = TOLD if self._told else Scales()
+        self.scales = replace(start, widths=(0.0,) * self._x.shape[1])
         self._start = self.scales
 
     def fit(self, which: Any, call: Any, log_seconds: Any, spread: float, sweeps: int = 2) -> None:
@@ -97,7 +112,7 @@ class Surrogate:
         """
         np = self._np
         self._i, self._j = np.asarray(which), np.asarray(call)
-        y = np.asarray(log_seconds, float)
+        y = np.asarray(log_seconds, float) - self._expected[self._j, self._i]
         self._known = np.unique(self._j)
         self._means = np.zeros(len(self._c))
         self._start = replace(self._start, noise=2 * math.log(max(spread, 2e-3)))
@@ -124,14 +139,17 @@ class Surrogate:
         np = self._np
         widths = WIDTH * np.exp(np.asarray(s.widths))
         scaled = distances / (2 * widths**2)
-        steady = math.exp(s.steady) / (1 + math.exp(s.steady))
-        across = steady + (1 - steady) * np.exp(-apart / (2 * math.exp(2 * s.calls)))
         alike = math.exp(s.alone) * np.exp(-scaled).sum(-1)
         for part in self._parts:
             alike += math.exp(s.together) * np.exp(-scaled[..., part].sum(-1))
         if len(self._parts) > 1:
             alike += math.exp(s.together - 1) * np.exp(-scaled.sum(-1))
-        return across * alike
+        return self._across(s, apart) * alike
+
+    def _across(self, s: Scales, apart: Any) -> Any:
+        """How alike calls are: a part of it whatever they are."""
+        steady = math.exp(s.steady) / (1 + math.exp(s.steady))
+        return steady + (1 - steady) * self._np.exp(-apart / (2 * math.exp(2 * s.calls)))
 
     def _own(self, s: Scales, distances: Any) -> Any:
         """What equal choices share beyond being alike, and choices that are equal in a part."""
@@ -144,7 +162,9 @@ class Surrogate:
     def _matrix(self, s: Scales, distances: Any, apart: Any) -> Any:
         np = self._np
         k = self._between(s, distances, apart) + self._own(s, distances)
-        k[np.diag_indices_from(k)] += math.exp(s.noise) + 1e-9
+        tilt = self._tilt[self._j, self._i]
+        k += TRUST**2 * tilt[:, None] * tilt[None, :] * self._across(s, apart)
+        k[np.diag_indices_from(k)] += math.exp(s.noise) + math.exp(s.single) + 1e-9
         return k
 
     def _trend(self) -> Any:
@@ -170,7 +190,9 @@ class Surrogate:
         value = -0.5 * float(rest @ rest) - float(np.log(np.diag(root)).sum())
         value -= 0.5 * float(np.linalg.slogdet(normal)[1])
         for name, at in self._coordinates():
-            value -= 0.5 * ((_at(s, name, at) - _at(self._start, name, at)) / PRIORS[name]) ** 2
+            value -= (
+                0.5 * ((_at(s, name, at) - _at(self._start, name, at)) / self._priors[name]) ** 2
+            )
         return value
 
     def _solve(self, s: Scales, distances: Any, apart: Any) -> None:
@@ -194,20 +216,42 @@ class Surrogate:
         parts = [self._some(which[k : k + size]) for k in range(0, len(which), size)]
         return np.concatenate([m for m, _ in parts]), np.concatenate([c for _, c in parts])
 
+    def joint(self, choice: Any, call: Any) -> tuple[Any, Any]:
+        """Expected logarithms of some launches, and their covariance."""
+        np = self._np
+        cross = self._alike(self._i, self._j, choice, call)
+        mean = self._means[call] + self._expected[call, choice] + cross.T @ self._rest
+        v = np.linalg.solve(self._root, cross)
+        return mean, self._alike(choice, call, choice, call) - v.T @ v
+
     def _some(self, which: Any) -> tuple[Any, Any]:
-        np, s = self._np, self.scales
+        np = self._np
         count, calls = which.shape
-        flat, column = which.reshape(-1), np.tile(np.arange(calls), count)
-        distances = (self._x[self._i][:, None, :] - self._x[flat][None, :, :]) ** 2
-        apart = ((self._c[self._j][:, None, :] - self._c[None, :, :]) ** 2).sum(-1)
-        cross = self._between(s, distances, np.tile(apart, count)) + self._own(s, distances)
-        mean = (self._means[column] + cross.T @ self._rest).reshape(count, calls)
+        every = np.arange(calls)
+        flat, column = which.reshape(-1), np.tile(every, count)
+        cross = self._alike(self._i, self._j, flat, column)
+        level = self._means[column] + self._expected[column, flat]
+        mean = (level + cross.T @ self._rest).reshape(count, calls)
         v = np.linalg.solve(self._root, cross).reshape(len(self._y), count, calls)
         distances = (self._x[which][:, :, None, :] - self._x[which][:, None, :, :]) ** 2
         apart = ((self._c[:, None, :] - self._c[None, :, :]) ** 2).sum(-1)
-        prior = self._between(s, distances, apart[None]) + self._own(s, distances)
-        known = np.einsum("ntc,ntd->tcd", v, v, optimize=True)
-        return mean, prior - known
+        tilt = self._tilt[every, which]
+        prior = self._between(self.scales, distances, apart[None])
+        prior += self._own(self.scales, distances)
+        prior += TRUST**2 * tilt[:, :, None] * tilt[:, None, :] * self._across(self.scales, apart)
+        prior += math.exp(self.scales.single) * np.eye(calls)
+        return mean, prior - np.einsum("ntc,ntd->tcd", v, v, optimize=True)
+
+    def _alike(self, choice: Any, call: Any, others: Any, calls: Any) -> Any:
+        """Prior covariance of some launches with some others."""
+        s = self.scales
+        distances = (self._x[choice][:, None, :] - self._x[others][None, :, :]) ** 2
+        apart = ((self._c[call][:, None, :] - self._c[calls][None, :, :]) ** 2).sum(-1)
+        tilt = self._tilt[call, choice][:, None] * self._tilt[calls, others][None, :]
+        tilt *= self._across(s, apart)
+        same = (call[:, None] == calls) & (choice[:, None] == others)
+        found = self._between(s, distances, apart) + self._own(s, distances)
+        return found + TRUST**2 * tilt + math.exp(s.single) * same
 
 
 def _parts(names: Sequence[str]) -> list[list[int]]:
