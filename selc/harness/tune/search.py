@@ -85,6 +85,9 @@ class Search:
         self._fitted = 0
         self._surrogate: Surrogate | None = None
         self._encoded = 0
+        self._rivals: list[tuple[float, Candidate]] = []
+        """Candidates that are not measured on every call, the most promising first, with
+        what they cost if they are a deviation faster than they are expected to be."""
         self._guess: tuple[Candidate, list[Pair]] | None = None
         self.touched: dict[tuple[int, ...], Candidate] = {}
         """Candidates that something was measured for, in that order."""
@@ -111,6 +114,7 @@ class Search:
                 self._take(self._guess[0], self._guess[1][: 1 if self._told else None])
                 continue
             if not gains or idle > (0 if self._told else 1):
+                self._complete(left)
                 return
             for gain, pair, candidate in gains[: min(batch, self.room())]:
                 if gain > 0:
@@ -129,14 +133,33 @@ class Search:
         need = len(self._guess[1]) + self._settings.batch
         return self.room() < need or left < need * pace
 
+    def _complete(self, left: Callable[[], float]) -> None:
+        """Measure on every call what may be ahead of the best by chance: it belongs to the finals.
+
+        What a launch is worth to know says nothing of that: its noise is the same once it is known.
+        """
+        ranked = self._ranked(self.touched.values())
+        limit = math.log(ranked[0][0] * self._near()) if ranked else -math.inf
+        for level, candidate in self._rivals[:FINALISTS]:
+            pairs = [(c, candidate.choices[c]) for c in self._live]
+            missing = [p for p in pairs if not self._ledger.known(p)]
+            if left() <= 0 or len(missing) > self.room():
+                return
+            if level <= limit:
+                self._take(candidate, missing)
+
     def finalists(self) -> list[Candidate]:
         """The best candidates of those measured on every call, best first."""
         ranked = self._ranked(self.touched.values())
         if not ranked:
             return []
-        noise = self._ledger.spread() / math.sqrt(max(1, self._settings.rounds))
-        near = 1 + 3 * noise / math.sqrt(len(self._live)) + 2e-3
+        near = self._near()
         return [c for cost, c in ranked if cost <= ranked[0][0] * near][:FINALISTS]
+
+    def _near(self) -> float:
+        """How much more a candidate may seem to cost, by chance, than one that is no faster."""
+        noise = self._ledger.spread() / math.sqrt(max(1, self._settings.rounds))
+        return 1 + 3 * noise / math.sqrt(len(self._live)) + 2e-3
 
     def contenders(self, among: Sequence[Candidate]) -> list[Candidate]:
         """The best of some candidates, and those that it may be ahead of by chance."""
@@ -208,6 +231,10 @@ class Search:
         lead = self._leader(pool, level, known, share)
         rivals = np.argsort(level - spread, kind="stable")[: max(8, RIVALS // len(weights))]
         rivals = np.concatenate([[lead], rivals[rivals != lead]])
+        order = level.argsort(kind="stable")[: 2 * FINALISTS].tolist()
+        self._rivals = [
+            (float(level[at] - spread[at]), pool[at]) for at in order if not known[at].all()
+        ]
         return self._worth([pool[at] for at in rivals], level[rivals], share[rivals])
 
     def _promising(
