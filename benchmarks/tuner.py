@@ -130,15 +130,12 @@ class Judge:
     def tuned(self, limit: int | None, seed: int) -> tuple[Candidate, int, int, int]:
         """The search's winner; launches measured, tuples touched, tuples measured whole."""
         ledger, source = Ledger(), random.Random(seed)
-        undrawn: dict[Pair, list[float]] = {}  # a recorded round is seen once
 
         def measure(pairs: Sequence[Pair], rounds: int, compare: int | None) -> None:
             for pair in pairs:
                 times = self._times(0, pair)
                 bad = isinstance(times, str)
-                if pair not in undrawn:
-                    undrawn[pair] = [] if bad else source.sample(times, len(times))
-                drawn, undrawn[pair] = undrawn[pair][:rounds], undrawn[pair][rounds:]
+                drawn = [] if bad else source.sample(times, min(rounds, len(times)))
                 row = {"call": pair[0], "choice": pair[1], "compare": compare}
                 ledger.add({**row, "seconds": drawn, "failure": times if bad else ""})
 
