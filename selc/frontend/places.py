@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from selc.diag.diagnostic import Refused
@@ -114,8 +115,14 @@ def defined(cx: Lowering, st: State, statement: ast.stmt) -> None:
         value = st.scopes.get(frame.scope, {}).get(name)
         here = name in each.plan.joins.get(id(statement), ())
         if here and value is not None and not isinstance(value, Node):
-            marking = _Marking(cx, st, places, name in each.plan.inner, each.has)
+            # What it holds where that is no record is no field: it has the variable's own site.
+            fields = partial(_is_field, each)
+            marking = _Marking(cx, st, places, name in each.plan.inner, fields)
             st.scopes[frame.scope][name] = marking.value(value, name)
+
+
+def _is_field(each: Defined, name: str) -> bool:
+    return name != each.name and each.has(name)
 
 
 def made(cx: Lowering, st: State, e: ast.expr, fields: Mapping[str, V]) -> dict[str, V]:

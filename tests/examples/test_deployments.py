@@ -27,7 +27,7 @@ class Expected(NamedTuple):
 
 EXPECTED = (
     Expected("moe", "h100 qwen3-30b-a3b vllm tp4", {"moe.gate_up_k": 2}, 1, 2),
-    Expected("moe", "h100 qwen3-30b-a3b sglang tp4", {"moe.row": 18, "moe.reduction": 2}, 32, 36),
+    Expected("moe", "h100 qwen3-30b-a3b sglang tp4", {"moe.row": 18, "moe.reduction": 2}, 36, 36),
     Expected("all_reduce", "h100 llama-3.1-70b vllm tp4", {"all_reduce.algorithm": 4}, 1, 4),
     Expected("all_reduce", "h100 qwen3-30b-a3b sglang tp4", {"all_reduce.algorithm": 4}, 3, 4),
     Expected("all_reduce", "b200 llama-3.1-8b sglang tp1", {}, 1, 1),

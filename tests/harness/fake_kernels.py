@@ -36,7 +36,7 @@ class Sum:
         if mode.startswith("fuse "):
             _fuse(Path(mode[5:]))
         MODES.get(str(inputs["call"].find(f"tile_{choice['tile']}", default="")), lambda: None)()
-        time.sleep(choice["tile"] * 1e-4)
+        time.sleep(choice["tile"] * 4e-4)
         out = torch.empty(len(x), 1)
         out.copy_(x.sum(dim=1, keepdim=True))
         if choice.get("mode") == "wrong":
