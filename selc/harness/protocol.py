@@ -39,7 +39,7 @@ class Kernels(Protocol):
       the same launch and is measured once. By default all points;
     - `estimate(call, choice)`: about the seconds of a launch, from its shape alone, without a
       device. Ratios matter, between choices more than between calls. The tuner starts from it and
-      learns how far it is right; one that raises is as none;
+      learns how far it is right; one that raises, or is no positive number, is as none;
     - `digest()`: text that changes when the kernels do, by default of the module's source.
     """
 

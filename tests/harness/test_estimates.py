@@ -96,8 +96,16 @@ class Told:
 
 
 class Broken(Told):
+    """Kernels whose estimates are no numbers of seconds; None: they raise."""
+
+    def __init__(self, model: Model, says: float | None) -> None:
+        super().__init__(model)
+        self.says = says
+
     def estimate(self, call: Call, choice: Mapping[str, Any]) -> float:
-        raise KeyError("a point that is not there")
+        if self.says is None:
+            raise KeyError("a point that is not there")
+        return self.says
 
 
 def searched(model: Model, kernels: Any, limit: int) -> tuple[list[Pair], float]:
@@ -146,10 +154,11 @@ def test_an_estimate_that_misleads_is_not_believed_for_long() -> None:
     assert regret < 0.05
 
 
-def test_an_estimate_that_fails_is_none() -> None:
+@pytest.mark.parametrize("says", [None, math.nan, math.inf, 0.0, -1.0])
+def test_an_estimate_that_fails_is_none(says: float | None) -> None:
     model = synthetic.design()[0]
     limit = 5 * len(model.calls)
-    assert searched(model, Broken(model), limit) == searched(model, object(), limit)
+    assert searched(model, Broken(model, says), limit) == searched(model, object(), limit)
 
 
 def test_what_is_within_the_noise_of_the_best_gets_to_the_finals() -> None:

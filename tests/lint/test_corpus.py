@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -56,12 +57,18 @@ def test_recall_and_controls(corpus: Path) -> None:
     ["vllm/model_executor/layers/fused_moe/fused_moe.py", "sglang/srt/models/deepseek_v2.py"],
 )
 def test_one_large_file_costs_no_more_than_its_compilations(corpus: Path, name: str) -> None:
-    """As many as 150 of CPython's, in one run: 10 to 70 were measured, imports followed."""
+    """As many as 60 of CPython's, the best of a few of each: 10 to 35 are, imports followed."""
     text = (corpus / name).read_text(encoding="utf-8")
-    started = time.process_time()
-    report = lint(Config(corpus), Options((corpus / name,), use_cache=False))
-    between = time.process_time()
-    for _ in range(5):
-        compile(text, name, "exec")
-    assert report.findings
-    assert between - started < 150 * (time.process_time() - between) / 5
+    options = Options((corpus / name,), use_cache=False)
+    assert lint(Config(corpus), options).findings
+
+    def best(work: Callable[[], object], times: int) -> float:
+        spent = []
+        for _ in range(times):
+            started = time.process_time()
+            work()
+            spent.append(time.process_time() - started)
+        return min(spent)
+
+    linting = best(lambda: lint(Config(corpus), options), 3)
+    assert linting < 60 * best(lambda: compile(text, name, "exec"), 5)

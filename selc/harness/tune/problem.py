@@ -96,7 +96,10 @@ class Problem:
         try:
             for row, call in zip(self._expected, self.calls, strict=True):
                 for choice in self.choices[len(row) :]:
-                    row.append(math.log(self.kernels.estimate(call, choice)))
+                    seconds = float(self.kernels.estimate(call, choice))
+                    if not 0 < seconds < math.inf:
+                        raise ValueError(f"an estimate of {seconds} s")
+                    row.append(math.log(seconds))
         except Exception:  # noqa: BLE001  what the user's kernels do; the search goes without
             self._silent = True
             return None
