@@ -270,28 +270,32 @@ def judge_stage(args: argparse.Namespace) -> None:
         touched = statistics.mean(n for _, _, n, _ in found)
         used = statistics.mean(n for _, n, _, _ in found)
         count = len(judge.every)
+        timings = judge.legal * len(judge.problem.calls)
         rows.append(
             f"| {judge.table.name} | {judge.legal} | {count} | {len(judge.problem.calls)} | "
-            f"{len(judge.launches)} | {used / len(judge.launches):.1%} | {touched / count:.1%} | "
+            f"{len(judge.launches)} | {used / timings:.1%} | {used / len(judge.launches):.1%} | "
+            f"{touched / count:.1%} | "
             f"{whole / count:.1%} | {statistics.mean(ours):.2%} | {noise:.2%} | "
             f"{statistics.mean(excess):.2%} | {max(excess):.2%} | {others[0]:.2%} | "
             f"{others[1]:.2%} | {gain:.3f} | {price:.3f} | {seconds:.1f} s |"
         )
-        summary.append((excess, others, gain, price, used / len(judge.launches), touched / count))
+        shares = used / timings, used / len(judge.launches), touched / count
+        summary.append((excess, others, gain, price, *shares))
         print(rows[-1], file=sys.stderr, flush=True)
     print(
-        "| grid | legal | distinct | calls | launches | measured | touched | whole | regret | "
+        "| grid | legal | distinct | calls | launches | of all | of distinct | touched | whole | regret | "
         "noise | beyond, mean | worst | random | descent | gain | price | search |"
     )
-    print("|---" * 17 + "|")
+    print("|---" * 18 + "|")
     print("\n".join(rows))
     if summary:
         flat = [e for each in summary for e in each[0]]
         geo = statistics.geometric_mean
         print(
             f"\n{len(summary)} grids: "
-            f"{statistics.mean(s[4] for s in summary):.1%} of the launches, "
-            f"{statistics.mean(s[5] for s in summary):.1%} of the tuples touched; regret beyond "
+            f"{statistics.mean(s[4] for s in summary):.1%} of all, "
+            f"{statistics.mean(s[5] for s in summary):.1%} of the distinct launches, "
+            f"{statistics.mean(s[6] for s in summary):.1%} of the tuples touched; regret beyond "
             f"noise {statistics.mean(flat):.3%} mean, {max(flat):.2%} worst; random "
             f"{statistics.mean(s[1][0] for s in summary):.2%}, descent "
             f"{statistics.mean(s[1][1] for s in summary):.2%}; gain "

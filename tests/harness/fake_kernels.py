@@ -62,6 +62,15 @@ class Sum:
         return call.rows * 36, call.rows * 8
 
 
+class Guesses(Sum):
+    """Says what a launch takes, and fails to for some."""
+
+    def estimate(self, call: Call, choice: Mapping[str, Any]) -> float:
+        if call.find("no_estimate", default=False):
+            raise KeyError("no rate for tile")
+        return 4e-4 * int(choice["tile"])
+
+
 class Product:
     """A matrix product on a GPU."""
 
@@ -164,5 +173,6 @@ MODES = {
 }
 
 SUM = Sum()
+GUESSES = Guesses()
 PRODUCT = Product()
 INCOMPLETE = Incomplete()

@@ -286,3 +286,14 @@ def test_what_is_missing_is_said() -> None:
     result = again("--replay")
     assert result.exit_code == 2
     assert "--journal" in result.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_an_estimate_that_fails_is_told(sums: Path, profile: Any) -> None:
+    kernels, path = "tests.harness.fake_kernels:GUESSES", profile({1: 9, 20: 5})
+    for more, estimated in (((), True), (("--set", "no_estimate=yes"), False)):
+        result = tune(sums, path, "--format", "json", *more, kernels=kernels)
+        assert result.exit_code == 0, result.output
+        (family,) = json.loads(result.stdout)["families"]
+        assert family["measured"]["estimated"] is estimated
+        assert ("fail to estimate: KeyError: 'no rate for tile'" in result.stderr) is not estimated

@@ -134,6 +134,7 @@ class Tuning:
         problem, work = self._problem, self._work
         stock = problem.stock()
         known = None if every is None else launches(every)
+        estimated = problem.expected() is not None
         counted = work.family.selector.manifest.get("legal", {}).get("legal")
         profiles = self._profiles
         return {
@@ -160,6 +161,8 @@ class Tuning:
             "legal": counted if type(counted) is int else (len(every) if every else None),
             "candidates": None if every is None else len({c.choices for c in every}),
             "launches": None if known is None else len(known),
+            "estimated": estimated,
+            "unestimated": problem.unestimated or "",
             "only_stock": [p for p in enumerate(stock) if known is not None and p not in known],
         }
 

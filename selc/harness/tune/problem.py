@@ -69,12 +69,14 @@ class Problem:
     _numbers: dict[str, int] = field(default_factory=dict)
     _made: dict[tuple[int, ...], Candidate] = field(default_factory=dict)
     _expected: list[list[float]] = field(default_factory=list)
-    _silent: bool = False
+    unestimated: str | None = None
+    """Why what the kernels estimate is not used; empty if they estimate nothing."""
 
     def __post_init__(self) -> None:
         self.parameters = dict(self.selector.parameters)
         self._expected = [[] for _ in self.calls]
-        self._silent = not callable(getattr(self.kernels, "estimate", None))
+        if not callable(getattr(self.kernels, "estimate", None)):
+            self.unestimated = ""
 
     def number(self, choice: Mapping[str, Any]) -> int:
         """The number of a choice; new ones get the next."""
@@ -91,7 +93,7 @@ class Problem:
 
     def expected(self) -> list[list[float]] | None:
         """Logarithms of what the kernels estimate, by call and choice; None if they do not."""
-        if self._silent:
+        if self.unestimated is not None:
             return None
         try:
             for row, call in zip(self._expected, self.calls, strict=True):
@@ -100,8 +102,8 @@ class Problem:
                     if not 0 < seconds < math.inf:
                         raise ValueError(f"an estimate of {seconds} s")
                     row.append(math.log(seconds))
-        except Exception:  # noqa: BLE001  what the user's kernels do; the search goes without
-            self._silent = True
+        except Exception as error:  # noqa: BLE001  the user's kernels; the search goes without
+            self.unestimated = f"{type(error).__name__}: {error}"
             return None
         return self._expected
 

@@ -155,6 +155,7 @@ def measured(story: Story) -> dict[str, Any]:
         "rounds": sum(len(e.every) for e in story.ledger.entries.values()),
         "failed": sum(bool(e.failure) for e in story.ledger.entries.values()),
         "spread": story.ledger.spread(),
+        "estimated": p.get("estimated", False),
     }
 
 
@@ -259,6 +260,10 @@ def _matrix(story: Story, own: Sequence[Decision]) -> Iterator[str]:
 def warnings(answer: Answer) -> Iterator[Diagnostic]:
     """What failed, most frequent first."""
     for story in answer.stories:
+        if unestimated := story.problem.get("unestimated"):
+            message = f"the kernels of `{story.family}` fail to estimate: {unestimated}"
+            help_ = "the search went without estimates and needs more launches so"
+            yield Diagnostic(FAILED, message, severity=Severity.WARNING, help=help_)
         why = Counter(e.failure for e in story.ledger.entries.values() if e.failure)
         for text, count in why.most_common(MOST_WARNINGS):
             times = f" ({count} launches)" if count > 1 else ""
