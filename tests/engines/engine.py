@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from tests.engines.asked import Asked
@@ -32,6 +33,8 @@ from tests.engines.stubs import (
     value_of,
 )
 
+Prepared = dict[tuple[type, str, ast.stmt], tuple[CodeType, list[str]]]
+"""What the statements of modules are under one facts file, those without a pin."""
 MEMBER = re.compile(r"([a-z_]\w*\.)*[A-Z]\w*(\.\w+)+")
 
 
@@ -49,6 +52,14 @@ def bindings(path: Path) -> dict[str, list[ast.stmt]]:
         for name in dict.fromkeys(_binds(statement)):
             out.setdefault(name, []).append(statement)
     return out
+
+
+@cache
+def _functions(statement: ast.stmt) -> frozenset[str]:
+    """The names that pins may know the functions of a top-level statement by."""
+    head = f"{statement.name}." if isinstance(statement, ast.ClassDef) else ""
+    names = [n.name for n in ast.walk(statement) if isinstance(n, ast.FunctionDef)]
+    return frozenset([*names, *(head + n for n in names)])
 
 
 def _binds(statement: ast.AST) -> list[str]:
@@ -173,8 +184,10 @@ class Engine:
         entry: str,
         function: str,
         overwriter: Overwriter,
+        prepared: Prepared,
     ) -> None:
         self.corpus = corpus
+        self.prepared = prepared
         self.doc = doc
         self.entry = entry
         self.function = function
@@ -305,14 +318,26 @@ class Engine:
 
     def execute(self, module: Module, statement: ast.stmt, names: Names) -> None:
         """Run one top-level statement."""
+        pinned = not self.overwriter.pins.keys().isdisjoint(_functions(statement))
+        key = (type(self), module._name, statement)
+        code, read = (None if pinned else self.prepared.get(key)) or self.compiled(
+            module, statement
+        )
+        if not pinned:
+            self.prepared[key] = code, read
+        for name in read:
+            with suppress(KeyError):
+                names[name]  # class bodies look into the dict itself, not for what is missing
+        exec(code, names)
+
+    def compiled(self, module: Module, statement: ast.stmt) -> tuple[CodeType, list[str]]:
+        """A top-level statement with facts and pins in it, and what its class bodies read."""
         fresh = copy.deepcopy(self.needed(statement))
         Prepare(self, module, bindings(module._path)).top(fresh)
         tree = ast.fix_missing_locations(ast.Module([fresh], []))
-        for name in _class_level(fresh):
-            with suppress(KeyError):
-                names[name]  # class bodies look into the dict itself, not for what is missing
         flags = __import__("__future__").annotations.compiler_flag
-        exec(compile(tree, str(module._path), "exec", flags=flags, dont_inherit=True), names)
+        code = compile(tree, str(module._path), "exec", flags=flags, dont_inherit=True)
+        return code, _class_level(fresh)
 
     def globals_of(self, module: str, name: str) -> Any:
         """What `globals:` and `tables:` state of a module's name; the engine itself if nothing."""
@@ -367,7 +392,7 @@ class Engine:
         dotted: str | None = None,
     ) -> Any:
         """The result of a call that the facts state."""
-        if callee is not None:
+        if callee is not None and not self.active:
             self.asked.note(key, site, (args, kwargs or {}), callee, dotted)
         fact = self.functions[key]
         if isinstance(fact, Mapping):

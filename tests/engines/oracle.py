@@ -12,6 +12,7 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -22,7 +23,7 @@ from selc.ir.interp import run_program
 from selc.ir.op import Op
 from selc.ir.program import Program
 from selc.ir.value import Symbol
-from tests.engines.engine import Engine, bindings
+from tests.engines.engine import Engine, Prepared, bindings
 from tests.engines.overwrite import Overwriter, parse_pin
 from tests.engines.stubs import (
     DTYPES,
@@ -61,6 +62,7 @@ class Case:
         self.module, _, self.function = self.selection["function"].rpartition(":")
         self.facts = expanded(self.doc.get("facts") or {})
         self.inputs: dict[str, Any] = dict(self.doc.get("inputs") or {})
+        self.prepared: Prepared = {}
         for name, fact in (self.doc.get("functions") or {}).items():
             if isinstance(fact, Mapping) and "kind" in fact:
                 self.inputs[f"{name}()"] = fact
@@ -105,15 +107,22 @@ class Case:
         """Whether every `assume` of the facts file holds."""
         if not self.selection.get("assume"):
             return True
-        engine = Engine(self.corpus, self.doc, self.module, self.function, Overwriter())
+        engine = self.plain
         scope = Scope(
             engine, self.names({k: value_of(v, engine.member) for k, v in inputs.items()})
         )
         return all(eval(a, {}, scope) for a in self.selection["assume"])
 
+    @cached_property
+    def plain(self) -> Engine:
+        """The function's engine without pins, for what facts say of its module."""
+        return self.engine(Overwriter())
+
     def names(self, inputs: Inputs) -> dict[str, Any]:
         """Facts and inputs as the facts file's expressions see them; dotted ones are attributes."""
-        out = {k: value_of(v) for k, v in self.facts.items()}
+        out = dict(self.stated)
+        for root in {n.split(".")[0] for n in inputs if "." in n} & out.keys():
+            out[root] = value_of(self.facts[root])  # afresh, for it gets attributes
         for name, value in inputs.items():
             *path, last = name.split(".")
             here = out
@@ -121,6 +130,11 @@ class Case:
                 here = here.setdefault(part, Record())
             here[last if here is not out else name] = value
         return out
+
+    @cached_property
+    def stated(self) -> dict[str, Any]:
+        """The facts' values; shared, never changed."""
+        return {k: value_of(v) for k, v in self.facts.items()}
 
     def samples(self, program: Program, count: int, rng: random.Random) -> list[dict[str, Any]]:
         """Boundary inputs first, then random ones; each once, all admitted."""
@@ -192,9 +206,11 @@ class Case:
                 raise Unplaced(name)
             overwriter.add(pin)
             placed.append(pin)
-        return Execution(
-            self, Engine(self.corpus, self.doc, self.module, self.function, overwriter), placed
-        )
+        return Execution(self, self.engine(overwriter), placed)
+
+    def engine(self, overwriter: Overwriter) -> Engine:
+        """The function's engine with pins."""
+        return Engine(self.corpus, self.doc, self.module, self.function, overwriter, self.prepared)
 
 
 class Scope(dict[str, Any]):

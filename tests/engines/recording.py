@@ -120,7 +120,9 @@ class Recorder(Engine):
     transformer = Recording
 
     def __init__(self, case: Case, overwriter: Overwriter, quiet: frozenset[str]) -> None:
-        super().__init__(case.corpus, case.doc, case.module, case.function, overwriter)
+        super().__init__(
+            case.corpus, case.doc, case.module, case.function, overwriter, case.prepared
+        )
         self.quiet = quiet
         self.silent: set[str] = set()  # the quiet ones that were called
         self.libraries["ctypes"] = Value("ctypes")
@@ -164,7 +166,8 @@ class Recorder(Engine):
         """A call as written; `stated`: one that the facts call the kernel."""
         if stated is not None:
             key, site, find, dotted, shown = stated
-            self.asked.note(key, site, (args, kwargs), find, dotted)
+            if not self.active:
+                self.asked.note(key, site, (args, kwargs), find, dotted)
             self.record(text, shown or signature(find), args, kwargs)
             return Value(f"{text}(...)")
         if not isinstance(callee, Stub):

@@ -32,21 +32,26 @@ def test_the_prefilter_misses_nothing(corpus: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_recall_and_controls(corpus: Path) -> None:
+    """Of the files that the catalogue names; `make lint-accuracy` lints all files."""
     config = Config(corpus, assume_unguarded=True)
-    found = lint(config, Options((corpus / "vllm", corpus / "sglang"), jobs=2)).findings
+    rows = [
+        row.split(None, 3)
+        for row in (LISTS / "lint_catalogue.txt").read_text().splitlines()
+        if row and not row.startswith("#")
+    ]
+    named = sorted({corpus / place.partition(":")[0] for _, _, place, _ in rows})
+    found = lint(config, Options(tuple(named), jobs=1)).findings
     lines: dict[str, set[int]] = {}
     for each in found:
         if each.code != "SEL107":
             whole = corpus.parent / each.place.path
             lines.setdefault(whole.relative_to(corpus).as_posix(), set()).add(each.place.line)
     counts = {"positive": [0, 0], "control": [0, 0]}
-    for row in (LISTS / "lint_catalogue.txt").read_text().splitlines():
-        if row and not row.startswith("#"):
-            _, kind, place, _ = row.split(None, 3)
-            path, _, span = place.partition(":")
-            first, last = map(int, span.split("-"))
-            counts[kind][0] += any(first <= line <= last for line in lines.get(path, ()))
-            counts[kind][1] += 1
+    for _, kind, place, _ in rows:
+        path, _, span = place.partition(":")
+        first, last = map(int, span.split("-"))
+        counts[kind][0] += any(first <= line <= last for line in lines.get(path, ()))
+        counts[kind][1] += 1
     assert counts["positive"][1] == 114
     assert counts["positive"][0] >= 105
     assert counts["control"][0] == 0
