@@ -283,8 +283,8 @@ def judge_stage(args: argparse.Namespace) -> None:
         summary.append((excess, others, gain, price, *shares))
         print(rows[-1], file=sys.stderr, flush=True)
     print(
-        "| grid | legal | distinct | calls | launches | of all | of distinct | touched | whole | regret | "
-        "noise | beyond, mean | worst | random | descent | gain | price | search |"
+        "| grid | legal | distinct | calls | launches | of all | of distinct | touched | whole | "
+        "regret | noise | beyond, mean | worst | random | descent | gain | price | search |"
     )
     print("|---" * 18 + "|")
     print("\n".join(rows))

@@ -135,8 +135,8 @@ def test_every_point_of_a_small_domain(
 ) -> None:
     """The relation is what trying every batch says, in both readings."""
     more = tmp_path / "small.yaml"
-    first, *others = ends
-    tokens = [*range(1, first + 1), *(n + d for n in others for d in range(-3, 4))]
+    least, *others = ends
+    tokens = [*range(1, least + 1), *(n + d for n in others for d in range(-3, 4))]
     more.write_text(f"inputs: {{num_tokens: {{type: int, values: {tokens}}}}}\n")
     deployed = Deployed(family, tuple(layers.split()), more)
     decided = deployed.decide()
