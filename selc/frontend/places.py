@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from selc.diag.diagnostic import Refused
 from selc.frontend import points, returned
 from selc.frontend.context import PLACE
-from selc.frontend.sites import Plan, _own_statements, joins, stores
+from selc.frontend.sites import Plan, _own_statements, gathered, joins, leaving, stored
 from selc.frontend.values import Choice, DictObj, Entry, InstObj, ListObj, Obj, Ref, Tup, V
 from selc.ir.graph import Node
 from selc.ir.op import Op
@@ -81,25 +81,34 @@ def plan(cx: Lowering, st: State, function: ast.FunctionDef) -> Places:
     }
     out = Places(named, [], frozenset())
     every = out.all
-    for name in dict.fromkeys(v for found in every.variables.values() for v in sorted(found)):
-        out.defined += _defined(function, name)
+    names = dict.fromkeys(v for found in every.variables.values() for v in sorted(found))
+    out.defined += _defined(function, names)
     out.made = frozenset(p for found in every.made.values() for p in found)
     return out
 
 
-def _defined(function: ast.FunctionDef, name: str) -> Iterator[Defined]:
-    parts = frozenset(part for n, part in returned.written(function) if n == name)
-    if returned.ANY in parts:
-        yield Defined(name, joins(function, [name], returned.touched))
-        return
-    yield Defined(name, joins(function, [name], stores), None, parts)
-    for part in sorted(parts):
+def _defined(function: ast.FunctionDef, names: Iterable[str]) -> Iterator[Defined]:
+    bound, leaves = stored(function), leaving(function)
+    written = gathered(function, returned.written_here)
+    for name in names:
+        parts = frozenset(part for n, part in written[id(function)] if n == name)
 
-        def binds(statement: ast.AST, wanted: tuple[str, str] = (name, part)) -> list[str]:
-            here = [name] if wanted in returned.written(statement) else []
-            return [*stores(statement), *here]
+        def whole(s: ast.stmt, name: str = name) -> bool:
+            return name in bound[id(s)]
 
-        yield Defined(name, joins(function, [name], binds), part)
+        def touched(s: ast.stmt, name: str = name) -> bool:
+            return name in bound[id(s)] or any(n == name for n, _ in written[id(s)])
+
+        if returned.ANY in parts:
+            yield Defined(name, joins(function, name, touched, leaves))
+            continue
+        yield Defined(name, joins(function, name, whole, leaves), None, parts)
+        for part in sorted(parts):
+
+            def either(s: ast.stmt, wanted: tuple[str, str] = (name, part)) -> bool:
+                return wanted[0] in bound[id(s)] or wanted in written[id(s)]
+
+            yield Defined(name, joins(function, name, either, leaves), part)
 
 
 # -- marks ---------------------------------------------------------------------------------------

@@ -63,17 +63,22 @@ class Definition:
 def written(node: ast.AST) -> Iterator[tuple[str, str]]:
     """The containers in which something writes, as variables, with the part of each (`*`: any)."""
     for n in ast.walk(node):
-        inner: ast.expr | None = None
-        if isinstance(n, (ast.Subscript, ast.Attribute)) and not isinstance(n.ctx, ast.Load):
-            inner = n
-        elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
-            inner = n.func.value if n.func.attr in MUTATORS else None
-        part = ANY
-        while isinstance(inner, (ast.Subscript, ast.Attribute)):
-            part = _part(inner)
-            inner = inner.value
-        if isinstance(inner, ast.Name):
-            yield inner.id, part
+        yield from written_here(n)
+
+
+def written_here(n: ast.AST) -> Iterator[tuple[str, str]]:
+    """As `written`, of a node alone."""
+    inner: ast.expr | None = None
+    if isinstance(n, (ast.Subscript, ast.Attribute)) and not isinstance(n.ctx, ast.Load):
+        inner = n
+    elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
+        inner = n.func.value if n.func.attr in MUTATORS else None
+    part = ANY
+    while isinstance(inner, (ast.Subscript, ast.Attribute)):
+        part = _part(inner)
+        inner = inner.value
+    if isinstance(inner, ast.Name):
+        yield inner.id, part
 
 
 def _part(e: ast.Subscript | ast.Attribute) -> str:
@@ -81,11 +86,6 @@ def _part(e: ast.Subscript | ast.Attribute) -> str:
         return e.attr
     key = e.slice.value if isinstance(e.slice, ast.Constant) else None
     return key if isinstance(key, str) else f"[{key}]" if isinstance(key, int) else ANY
-
-
-def touched(statement: ast.AST) -> list[str]:
-    """The names that a statement binds, and those of the containers in which it writes."""
-    return list(dict.fromkeys([*stores(statement), *(n for n, _ in written(statement))]))
 
 
 def definitions(node: ast.FunctionDef) -> dict[str, Definition]:

@@ -9,9 +9,16 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
+T = TypeVar("T")
+Defines = Callable[[ast.stmt], bool]
+"""Whether a statement defines what is asked about."""
+Leaves = Mapping[int, frozenset[bool]]
+"""As `leaving` returns it."""
 _SCOPES = (
     ast.FunctionDef,
     ast.AsyncFunctionDef,
@@ -48,26 +55,48 @@ class Plan:
     returns: int = 0
 
 
-@dataclass(slots=True)
-class _Facts:
-    """What is asked of each statement once per variable, kept while one function is planned."""
+def gathered(
+    function: ast.FunctionDef,
+    here: Callable[[ast.AST], Iterable[T]],
+    enters: Callable[[ast.AST], bool] = lambda _: True,
+) -> dict[int, frozenset[T]]:
+    """By identity of each node in a function: what `here` says of it and of all nodes in it.
 
-    stored: dict[int, list[str]]
-    returns: dict[int, bool]
-    binds: Callable[[ast.AST], list[str]] = stores
+    Of a node that `enters` refuses, only what is said of itself.
+    """
+    order: list[ast.AST] = []
+    todo: list[ast.AST] = [function]
+    while todo:
+        node = todo.pop()
+        order.append(node)
+        if node is function or enters(node):
+            todo.extend(ast.iter_child_nodes(node))
+    out: dict[int, frozenset[T]] = {}
+    for node in reversed(order):
+        found = frozenset(here(node))
+        for child in ast.iter_child_nodes(node):
+            found |= out.get(id(child), frozenset())
+        out[id(node)] = found
+    return out
 
-    def stores(self, statement: ast.stmt) -> list[str]:
-        """The names that the statement binds."""
-        if id(statement) not in self.stored:
-            self.stored[id(statement)] = self.binds(statement)
-        return self.stored[id(statement)]
 
-    def leaves(self, statement: ast.stmt) -> bool:
-        """Whether there is a `return` in it."""
-        if id(statement) not in self.returns:
-            found = any(isinstance(x, ast.Return) for x in ast.walk(statement))
-            self.returns[id(statement)] = found
-        return self.returns[id(statement)]
+def stored(function: ast.FunctionDef) -> dict[int, frozenset[str]]:
+    """By identity of each statement of a function: the names that it binds there."""
+    return gathered(function, _stored_here, lambda node: not isinstance(node, _SCOPES))
+
+
+def _stored_here(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+
+
+def _binds(bound: Mapping[int, frozenset[str]], name: str, statement: ast.stmt) -> bool:
+    return name in bound[id(statement)]
+
+
+def leaving(function: ast.FunctionDef) -> dict[int, frozenset[bool]]:
+    """By identity of each statement of a function: not empty if there is a `return` in it."""
+    return gathered(function, lambda node: (True,) if isinstance(node, ast.Return) else ())
 
 
 def plan(function: ast.FunctionDef) -> Plan:
@@ -80,37 +109,39 @@ def plan(function: ast.FunctionDef) -> Plan:
         if isinstance(s, (ast.Global, ast.Nonlocal))
         for name in s.names
     }
-    facts = _Facts({}, {})
     for statement in function.body:
-        for name in facts.stores(statement):
+        for name in stores(statement):
             if name not in outer:
                 assigned[name] = None
     out.assigned = frozenset(assigned)
-    _join(function, assigned, out, facts)
+    bound, leaves = stored(function), leaving(function)
+    for name in assigned:
+        _join(function, name, out, partial(_binds, bound, name), leaves)
     for statement in _own_statements(function.body):
         if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-            for name in facts.stores(statement):
+            for name in stores(statement):
                 out.totals[name] = number = out.totals.get(name, 0) + 1
                 out.numbers[id(statement), name] = number
         out.returns += isinstance(statement, ast.Return)
     return out
 
 
-def joins(
-    function: ast.FunctionDef, names: Iterable[str], binds: Callable[[ast.AST], list[str]]
-) -> Plan:
-    """Where the joins of some variables are, if `binds` says what a statement defines."""
+def joins(function: ast.FunctionDef, name: str, defines: Defines, leaves: Leaves) -> Plan:
+    """Where the joins of a variable are, if `defines` says which statements define it."""
     out = Plan()
-    _join(function, names, out, _Facts({}, {}, binds))
+    _join(function, name, out, defines, leaves)
     return out
 
 
-def _join(function: ast.FunctionDef, names: Iterable[str], out: Plan, facts: _Facts) -> None:
-    for name in names:
-        placed: list[int] = []
-        _place(function.body, name, out, placed, facts)
-        if len(placed) > 1:
-            out.inner.add(name)
+def _join(
+    function: ast.FunctionDef, name: str, out: Plan, defines: Defines, leaves: Leaves
+) -> None:
+    placed: list[int] = []
+    for statement in _joined(function.body, defines, leaves):
+        out.joins[id(statement)].append(name)
+        placed.append(id(statement))
+    if len(placed) > 1:
+        out.inner.add(name)
 
 
 def _own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
@@ -135,16 +166,15 @@ def parts(statement: ast.stmt) -> list[list[ast.stmt]]:
     return out
 
 
-def _place(body: list[ast.stmt], name: str, out: Plan, placed: list[int], facts: _Facts) -> None:
-    having = [s for s in body if name in facts.stores(s)]
+def _joined(body: list[ast.stmt], defines: Defines, leaves: Leaves) -> Iterator[ast.stmt]:
+    having = [s for s in body if defines(s)]
     for statement in having:
         last = statement is having[-1]
-        if isinstance(statement, (ast.If, ast.Try, ast.With)) and (last or facts.leaves(statement)):
+        if isinstance(statement, (ast.If, ast.Try, ast.With)) and (last or leaves[id(statement)]):
             for part in parts(statement):
-                _place(part, name, out, placed, facts)
+                yield from _joined(part, defines, leaves)
         if last:
-            out.joins[id(statement)].append(name)
-            placed.append(id(statement))
+            yield statement
 
 
 @dataclass(eq=False, slots=True)

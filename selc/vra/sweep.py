@@ -100,8 +100,10 @@ class Piece:
         mask = 0
         for c in found.values():
             mask |= c.mask
-        every = [self._work.spread(found[n.id], mask) for n in nodes]
-        flags: Sequence[bool] = [all(v is True for v in row) for row in zip(*every, strict=True)]
+        first, *others = (self._work.spread(found[n.id], mask) for n in nodes)
+        flags = [v is True for v in first]
+        for column in others:
+            flags = [f and v is True for f, v in zip(flags, column, strict=True)]
         if all(flags):
             return None
         return [f is True for f in self._work.over_all(flags, mask, self._whole)]
