@@ -256,9 +256,10 @@ def judge_stage(args: argparse.Namespace) -> None:
         noise = judge.noise()
         ours = [judge.regret(c) for c, *_ in found]
         excess = [max(0.0, r - noise) for r in ours]
+        as_many = round(statistics.mean(n for _, n, _, _ in found))
         others = [
             statistics.mean(
-                max(0.0, judge.regret(method(limit, seed)) - noise) for seed in range(args.others)
+                max(0.0, judge.regret(method(as_many, seed)) - noise) for seed in range(args.others)
             )
             for method in (judge.random, judge.descent)
         ]
