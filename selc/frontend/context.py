@@ -22,6 +22,7 @@ from selc.ir.program import Guard, Mark, SequenceInput, Site
 from selc.ir.value import Value, value_key
 
 if TYPE_CHECKING:
+    from selc.frontend.changes import Change
     from selc.frontend.enums import Members
     from selc.frontend.facts import Facts
     from selc.frontend.modules import ModuleFinder
@@ -177,6 +178,7 @@ class Lowering:
             str, tuple[ModuleSource, str]
         ] = {}  # imported names that could not be followed
         self.lengths: dict[str, set[int]] = {}  # sites -> lengths of the tuples that they hold
+        self.changes: frozenset[Change] = frozenset()  # of records, as earlier attempts saw them
         self._module_scopes: dict[str, int] = {}
         self._abs: list[AbsVal] = []
         self._site_numbers: dict[str, int] = {}

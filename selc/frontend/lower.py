@@ -36,6 +36,7 @@ from selc.frontend import (
     tuplesite,
     unread,
 )
+from selc.frontend.changes import Change
 from selc.frontend.context import Frame, Lowering, column_key, span_of
 from selc.frontend.facts import Expr, Facts
 from selc.frontend.modules import ModuleFinder
@@ -94,9 +95,11 @@ def lower(target: str, facts: Facts, roots: Sequence[object], sink: Sink) -> Pro
 
 def _settled(target: str, facts: Facts, finder: ModuleFinder, sink: Sink) -> Program:
     presets: dict[str, AbsVal] = {}
+    changes: frozenset[Change] = frozenset()
     for n in range(MAX_ROUNDS):
         attempt = Sink()
         cx = Lowering(facts, finder, presets, attempt)
+        cx.changes = changes
         try:
             program, wider = _attempt(cx, target)
         except Refused as refused:
@@ -104,10 +107,11 @@ def _settled(target: str, facts: Facts, finder: ModuleFinder, sink: Sink) -> Pro
                 sink.add(diagnostic)
             raise Refused(*sink) from None
         grown = {k: v for k, v in wider.items() if presets.get(k) != v}
-        if not grown:
+        if not grown and cx.changes <= changes:
             for diagnostic in attempt:
                 sink.add(diagnostic)
             return program
+        changes |= cx.changes
         presets = {**presets, **{k: ANY if n > 4 else v for k, v in grown.items()}}
     raise Refused(Diagnostic("SEL990", "the abstract values of pinnable sites did not settle"))
 
@@ -178,6 +182,7 @@ def _attempt(cx: Lowering, target: str) -> tuple[Program, dict[str, AbsVal]]:
     if program.scope == "request":
         program.assumptions.append("each choice is applied to one request (scope: request)")
     wider = _wider(cx, list(listed), sites, naming)
+    cx.changes |= frame.places.seen
     named = frame.places.all
     named_points = {k or "result" for k in named.variables}
     unnamed = named.computed - named_points if layout.returns == 1 else set()

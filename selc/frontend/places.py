@@ -9,17 +9,18 @@ or that a variable it names is made of, have theirs where the record is made.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from selc.diag.diagnostic import Refused
 from selc.frontend import points, returned
+from selc.frontend.changes import ANY, Change, Changes, first, seen
 from selc.frontend.context import PLACE
 from selc.frontend.sites import Plan, _own_statements, gathered, joins, leaving, stored
+from selc.frontend.state import State
 from selc.frontend.values import Choice, DictObj, Entry, InstObj, ListObj, Obj, Ref, Tup, V
 from selc.ir.graph import Node
 from selc.ir.op import Op
@@ -27,10 +28,6 @@ from selc.ir.program import Place
 
 if TYPE_CHECKING:
     from selc.frontend.context import Lowering
-    from selc.frontend.state import State
-
-
-_FIRST: Final = re.compile(r"\.([^.\[]*)|(\[[^\]]*\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +44,7 @@ class Defined:
 
     def has(self, field: str) -> bool:
         """Whether it is so of a field, by its whole name."""
-        found = _FIRST.match(field, len(self.name))
-        head = None if found is None else found[1] if found[2] is None else found[2]
+        head = first(field.removeprefix(self.name))
         return head not in self.without if self.part is None else head == self.part
 
 
@@ -61,6 +57,8 @@ class Places:
     made: frozenset[str]  # positions of the calls that make records
     marks: dict[str, list[Node]] = field(default_factory=dict)
     results: list[tuple[returned.Named, Mapping[str, Node]]] = field(default_factory=list)
+    names: tuple[str, ...] = ()  # variables that hold what is returned
+    seen: set[Change] = field(default_factory=set)
 
     @property
     def all(self) -> returned.Named:
@@ -73,7 +71,8 @@ class Places:
 
 def plan(cx: Lowering, st: State, function: ast.FunctionDef) -> Places:
     """Find what the returns name, and where it is defined."""
-    known = returned.definitions(function)
+    changes = Changes(cx.changes)
+    known = returned.definitions(function, changes)
     named = {
         id(s): returned.name(cx, st, s.value, known)
         for s in _own_statements(function.body)
@@ -81,15 +80,17 @@ def plan(cx: Lowering, st: State, function: ast.FunctionDef) -> Places:
     }
     out = Places(named, [], frozenset())
     every = out.all
-    names = dict.fromkeys(v for found in every.variables.values() for v in sorted(found))
-    out.defined += _defined(function, names)
+    out.names = tuple(dict.fromkeys(v for f in every.variables.values() for v in sorted(f)))
+    out.defined += _defined(function, out.names, changes)
     out.made = frozenset(p for found in every.made.values() for p in found)
     return out
 
 
-def _defined(function: ast.FunctionDef, names: Iterable[str]) -> Iterator[Defined]:
+def _defined(
+    function: ast.FunctionDef, names: Iterable[str], changes: Changes
+) -> Iterator[Defined]:
     bound, leaves = stored(function), leaving(function)
-    written = gathered(function, returned.written_here)
+    written = gathered(function, changes.here)
     for name in names:
         parts = frozenset(part for n, part in written[id(function)] if n == name)
 
@@ -99,7 +100,7 @@ def _defined(function: ast.FunctionDef, names: Iterable[str]) -> Iterator[Define
         def touched(s: ast.stmt, name: str = name) -> bool:
             return name in bound[id(s)] or any(n == name for n, _ in written[id(s)])
 
-        if returned.ANY in parts:
+        if ANY in parts:
             yield Defined(name, joins(function, name, touched, leaves))
             continue
         yield Defined(name, joins(function, name, whole, leaves), None, parts)
@@ -112,6 +113,20 @@ def _defined(function: ast.FunctionDef, names: Iterable[str]) -> Iterator[Define
 
 
 # -- marks ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def watched(cx: Lowering, st: State, statement: ast.stmt) -> Iterator[None]:
+    """Note what a statement of the selection changes in records that are returned by name."""
+    frame = cx.frame
+    if frame.places is None or frame.iterations:
+        yield
+        return
+    scope, old = st.scopes.get(frame.scope, {}), State(st.live, {}, dict(st.heap))
+    old.scopes[frame.scope] = {n: scope[n] for n in frame.places.names if n in scope}
+    yield
+    if not st.dead:
+        frame.places.seen.update(seen(cx, old, st, statement))
 
 
 def defined(cx: Lowering, st: State, statement: ast.stmt) -> None:

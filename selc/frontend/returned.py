@@ -12,18 +12,11 @@ from typing import Final
 from selc.diag.diagnostic import Refused
 from selc.frontend import calls
 from selc.frontend import names as modules
+from selc.frontend.changes import ANY, Changes
 from selc.frontend.context import Lowering
 from selc.frontend.sites import _own_statements, stores
 from selc.frontend.state import State
 from selc.frontend.values import Cls, V
-
-MUTATORS: Final = frozenset(
-    {"add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "remove"}
-) | {"reverse", "setdefault", "sort", "update", "__setattr__", "__setitem__"}
-"""Methods that change the object they are called on."""
-
-ANY: Final = "*"
-"""Any part of a container."""
 
 _COMPUTED = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Constant)
 _DEPTH: Final = 16
@@ -60,42 +53,14 @@ class Definition:
         return ANY not in self.changed
 
 
-def written(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """The containers in which something writes, as variables, with the part of each (`*`: any)."""
-    for n in ast.walk(node):
-        yield from written_here(n)
-
-
-def written_here(n: ast.AST) -> Iterator[tuple[str, str]]:
-    """As `written`, of a node alone."""
-    inner: ast.expr | None = None
-    if isinstance(n, (ast.Subscript, ast.Attribute)) and not isinstance(n.ctx, ast.Load):
-        inner = n
-    elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
-        inner = n.func.value if n.func.attr in MUTATORS else None
-    part = ANY
-    while isinstance(inner, (ast.Subscript, ast.Attribute)):
-        part = _part(inner)
-        inner = inner.value
-    if isinstance(inner, ast.Name):
-        yield inner.id, part
-
-
-def _part(e: ast.Subscript | ast.Attribute) -> str:
-    if isinstance(e, ast.Attribute):
-        return e.attr
-    key = e.slice.value if isinstance(e.slice, ast.Constant) else None
-    return key if isinstance(key, str) else f"[{key}]" if isinstance(key, int) else ANY
-
-
-def definitions(node: ast.FunctionDef) -> dict[str, Definition]:
+def definitions(node: ast.FunctionDef, seen: Changes) -> dict[str, Definition]:
     """The variables that are assigned once, and nowhere else bound."""
     found: dict[str, list[ast.expr]] = {}
     bound: set[str] = set()
     changed: dict[str, set[str]] = {}
     for statement in _own_statements(node.body):
         for head in _heads(statement):
-            for name_, part in written(head):
+            for name_, part in seen.of(head):
                 changed.setdefault(name_, set()).add(part)
         own = [n for head in _heads(statement) for n in stores(head)]
         if (

@@ -92,7 +92,8 @@ def step(cx: Lowering, st: State, statement: ast.stmt) -> None:
                 "the facts"
             ),
         )
-    rule(cx, st, statement)
+    with places.watched(cx, st, statement):
+        rule(cx, st, statement)
     if not st.dead:
         targets.marks(cx, st, statement)
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError, TypeError,
-          ValueError, StopIteration, RuntimeError)  # fmt: skip
+from tests.prove.observed import FAULTS, Change, bodies, changes, stored
+
 Row = dict[str, Any]
 WRITERS = {
     "append",
@@ -33,7 +33,6 @@ WRITERS = {
     "setdefault",
     "update",
 }
-_INNER = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def exact(value: Any) -> Any:
@@ -50,18 +49,6 @@ def loaded(data: Any) -> Any:
     if isinstance(data, list):
         return tuple(map(loaded, data))
     return {k: loaded(v) for k, v in data.items()} if isinstance(data, dict) else data
-
-
-def stored(node: ast.AST) -> set[str]:
-    """The names that a statement binds in its own function."""
-    out, todo = set(), [node]
-    while todo:
-        n = todo.pop()
-        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
-            out.add(n.id)
-        if not isinstance(n, _INNER):
-            todo.extend(ast.iter_child_nodes(n))
-    return out
 
 
 def written(node: ast.AST) -> dict[str, set[str]]:
@@ -82,15 +69,6 @@ def written(node: ast.AST) -> dict[str, set[str]]:
     return out
 
 
-def bodies(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
-    """The lists of statements in a compound one."""
-    for name in ("body", "orelse", "finalbody"):
-        if getattr(statement, name, None):
-            yield getattr(statement, name)
-    for handler in getattr(statement, "handlers", ()):
-        yield handler.body
-
-
 def own(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """All statements of a function in source order, without those of functions inside."""
     for s in body:
@@ -105,6 +83,7 @@ class Places:
     """Where hooks go in one function: behind statements, in front of some, around expressions."""
 
     function: ast.FunctionDef
+    seen: set[Change] = field(default_factory=set)  # changes by helpers and other names
     behind: dict[int, list[tuple[str, str]]] = field(default_factory=dict)  # statement: name, key
     before: dict[int, list[tuple[str, str, str]]] = field(default_factory=dict)  # and the field
     around: dict[int, list[str]] = field(default_factory=dict)  # expression: keys
@@ -129,17 +108,23 @@ class Places:
         """The joins of the fields of a record that a variable holds, by the part written there."""
         if not any(name in stored(s) for s in self.function.body):
             return {}
-        parts = written(self.function).get(name, set())
+        parts = self.changed(self.function, name)
         keys = {"": key} if "" in parts else {p: f"{key} {p}" for p in ["", *parts]}
         for part, own_key in keys.items():
 
             def binds(node: ast.AST, part: str = part) -> set[str]:
-                into = written(node).get(name, set())
+                into = self.changed(node, name)
                 writes = part in into or (part == "" and "" in parts and bool(into))
                 return stored(node) | ({name} if writes else set())
 
             self._join(self.function.body, name, own_key, binds)
         return keys
+
+    def changed(self, node: ast.AST, name: str) -> set[str]:
+        """The parts of a variable's record that a statement changes; "" is any."""
+        at = {(n.lineno, n.col_offset) for n in ast.walk(node) if isinstance(n, ast.stmt)}
+        seen = {part for *place, n, part in self.seen if n == name and tuple(place) in at}
+        return written(node).get(name, set()) | seen
 
     def _join(
         self, body: list[ast.stmt], name: str, key: str, binds: Callable[[ast.AST], set[str]]
@@ -228,7 +213,12 @@ class Source:
     """A selection with hooks for pins (by name) and choices (`choice NAME`, by return)."""
 
     def __init__(
-        self, path: Path, function: str, pins: Sequence[str], points: Collection[str] = ()
+        self,
+        path: Path,
+        function: str,
+        pins: Sequence[str],
+        points: Collection[str] = (),
+        runs: Sequence[Row] = (),
     ) -> None:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         functions = {n.name: Places(n) for n in tree.body if isinstance(n, ast.FunctionDef)}
@@ -244,6 +234,9 @@ class Source:
         self.undo: list[Callable[[], None]] = []
         self.log: dict[str, Any] = {}
         entry = functions[function]
+        if runs:
+            copy = ast.parse(path.read_text(encoding="utf-8"))
+            entry.seen = changes(copy, function, runs)
         for s in own(entry.function.body):
             if isinstance(s, ast.Return) and s.value is not None:
                 self._choices(entry, s)
@@ -281,7 +274,6 @@ class Source:
         keys: list[Choice] = []
         number = len(self.choices)
         assert s.value is not None
-        later = written(entry.function)
 
         def made(e: ast.expr, point: str) -> None:
             whole = (point or "result") in self.points
@@ -295,7 +287,7 @@ class Source:
                     and [t.id for t in d.targets if isinstance(t, ast.Name)] == [e.id]
                 ]
                 inner = [fields_of(b, self.records) for b in built]
-                changed = later.get(e.id, set())
+                changed = entry.changed(entry.function, e.id)
                 if len(built) == 1 and inner[0] is not None and not whole:
                     parts = [] if "" in changed else [p for p in inner[0] if p[0] not in changed]
                 if parts is not None or e.id not in entry.parameters:
@@ -355,11 +347,15 @@ def fields_of(e: ast.expr, records: Mapping[str, list[str]]) -> list[tuple[str, 
         pairs = zip(e.keys, e.values, strict=True)
         return [(str(k.value), v) for k, v in pairs if isinstance(k, ast.Constant)]
     if isinstance(e, ast.Tuple):
-        return [(f"[{i}]", v) for i, v in enumerate(e.elts)]
+        return [(f"[{i}]", v) for i, v in enumerate(_before_star(e.elts))]
     if isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id in records:
-        named = list(zip(records[e.func.id], e.args, strict=False))
-        return named + [(str(k.arg), k.value) for k in e.keywords]
+        named = list(zip(records[e.func.id], _before_star(e.args), strict=False))
+        return named + [(k.arg, k.value) for k in e.keywords if k.arg is not None]
     return None
+
+
+def _before_star(values: list[ast.expr]) -> Iterator[ast.expr]:
+    return itertools.takewhile(lambda v: not isinstance(v, ast.Starred), values)
 
 
 def joined(point: str, part: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import itertools
 import json
@@ -15,7 +16,8 @@ import yaml
 
 from selc.driver.compile import run
 from selc.driver.options import CompileOptions
-from tests.prove.brute import FAULTS, Judge, Row, Source, Tally, exact, loaded
+from tests.prove.brute import Judge, Row, Source, Tally, exact, loaded
+from tests.prove.observed import FAULTS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -193,15 +195,18 @@ def judge_case(folder: Path, out: Path) -> tuple[Row, Tally]:
     facts = merged([layer])
     said = facts["selection"]
     points = [p["name"] for p in answer["points"]]
-    source = Source(path, said["function"], [p["name"] for p in answer["pins"]], points)
-    if source.unplaced:
-        raise Unjudged(f"no place is found for {source.unplaced}")
     if any(p["free"] and p.get("at") for p in answer["pins"]):
         raise Unjudged("a free pin follows the request")
     inputs = {n: domain(spec) for n, spec in facts["inputs"].items()}
     known = {k: loaded(v) for k, v in (facts.get("facts") or {}).items()}
     every = [dict(zip(inputs, row, strict=True)) for row in itertools.product(*inputs.values())]
     calls = [c for c in every if _all(said.get("assume"), {**known, **c})]
+    taken = _parameters(path, said["function"])
+    runs = [{k: v for k, v in {**known, **c}.items() if k in taken} for c in calls]
+    pins = [p["name"] for p in answer["pins"]]
+    source = Source(path, said["function"], pins, points, runs)
+    if source.unplaced:
+        raise Unjudged(f"no place is found for {source.unplaced}")
     kinds = {n: spec["kind"] for n, spec in facts["inputs"].items()}
     own = {"request"} if said.get("scope", "request") == "request" else set()
 
@@ -219,6 +224,12 @@ def judge_case(folder: Path, out: Path) -> tuple[Row, Tally]:
         [n for n, kind in kinds.items() if kind in own],
     )
     return answer, judge.judge(answer, answer["rows"])
+
+
+def _parameters(path: Path, function: str) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    node = next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function)
+    return {a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
 
 
 def _all(guards: Sequence[str] | None, names: Row) -> bool:

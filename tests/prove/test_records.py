@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.prove import random_records
-from tests.prove.judged import Unjudged, judge_case
+from tests.prove.judged import Unjudged, compiled, judge_case
 
 CLASSES = """\
 from dataclasses import dataclass, replace
@@ -36,8 +36,20 @@ class Row(NamedTuple):
     s: int
 
 
+@dataclass
+class Wide:
+    w: int
+
+    def grow(self, w):
+        self.w = w
+
+
 def make(small, step):
     return Tile(w=16 * step if small else 128, s=step)
+
+
+def fill(t, w):
+    t["w"] = w
 
 
 """
@@ -144,6 +156,60 @@ PROGRAMS = {  # with how many assignments there are, and how many are legal
         """,
         (2, 1),
     ),
+    # who writes does not matter: the guard stands behind it
+    "written by a helper": (
+        """
+        t = {"w": 8, "s": 1}
+        fill(t, 16 if m <= 64 else 128)
+        assert m <= t["w"] * 4
+        return t
+        """,
+        (2, 1),
+    ),
+    "written by a method": (
+        """
+        t = Wide(8)
+        t.grow(16 if m <= 64 else 128)
+        assert m <= t.w * 4
+        return t
+        """,
+        (2, 1),
+    ),
+    "written by a function inside": (
+        """
+        t = {"w": 8}
+        def fill():
+            t["w"] = 16 if m <= 64 else 128
+        fill()
+        assert m <= t["w"] * 4
+        return t
+        """,
+        (2, 1),
+    ),
+    "written by another name": (
+        """
+        t = {"w": 8, "s": 1}
+        assert m > t["w"] or t["w"] < 9
+        u = t
+        if m > 64:
+            u["w"] = 128
+        else:
+            u["w"] = 16
+        assert m <= t["w"] * 4
+        return t
+        """,
+        (2, 1),
+    ),
+    "written through what holds it": (
+        """
+        t = {"w": 8}
+        rows = [t, {"w": 4}]
+        rows[0]["w"] = 16 if m <= 64 else 128
+        assert m <= t["w"] * 4
+        return t
+        """,
+        (2, 1),
+    ),
     "not on every path": (
         """
         if m > 280:
@@ -189,6 +255,21 @@ def test_field(name: str, tmp_path: Path) -> None:
     source = CLASSES + "def choose(m):\n" + textwrap.indent(textwrap.dedent(body), "    ")
     facts = FACTS.replace('{"*": bits}', '{"*": bits, tile.m: aux}') if "Checked" in body else FACTS
     assert judged(source, facts, tmp_path) == (counts, [])
+
+
+@pytest.mark.parametrize("key", ["a.w", "w[0]", "w", ""])
+def test_a_key_that_looks_like_a_path(key: str, tmp_path: Path) -> None:
+    source = f"""\
+def choose(m):
+    t = {{{key!r}: 8, "s": 1}}
+    t[{key!r}] = 16 if m <= 64 else 128
+    assert m <= t[{key!r}] * 4
+    return t
+"""
+    (tmp_path / "selector.py").write_text(source, encoding="utf-8")
+    (tmp_path / "facts.yaml").write_text(FACTS, encoding="utf-8")
+    answer = compiled(tmp_path / "selector.py", [tmp_path / "facts.yaml"], tmp_path / "out")
+    assert answer["rows"] == [[128]]
 
 
 @pytest.mark.parametrize("seed", range(24))
