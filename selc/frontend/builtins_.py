@@ -210,12 +210,21 @@ def _list(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dic
 
 
 def _set(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
+    return _set_of(cx, st, e, args, "")
+
+
+def _frozenset(
+    cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]
+) -> V:
+    return _set_of(cx, st, e, args, sets.FROZENSET)
+
+
+def _set_of(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], frozen: str) -> V:
     obj = cx.obj(st, args[0], e) if args and isinstance(args[0], Ref) else None
     if isinstance(obj, ListObj) and obj.kind == "set" and not obj.unknown:
-        return cx.heap.new(st, ListObj(obj.items, kind="set"))
-    return cx.heap.new(
-        st, ListObj(iteration.iterate(cx, st, args[0], e) if args else (), kind="set")
-    )
+        return cx.heap.new(st, ListObj(obj.items, frozen=frozen, kind="set"))
+    items = iteration.iterate(cx, st, args[0], e) if args else ()
+    return cx.heap.new(st, ListObj(items, frozen=frozen, kind="set"))
 
 
 def _dict(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dict[str, V]) -> V:
@@ -533,7 +542,7 @@ _FUNCTIONS: dict[str, Rule] = {
     "tuple": _tuple,
     "list": _list,
     "set": _set,
-    "frozenset": _set,
+    "frozenset": _frozenset,
     "dict": _dict,
     "enumerate": _enumerate,
     "zip": _zip,

@@ -14,6 +14,7 @@ from selc.frontend import (
     tensors,
 )
 from selc.frontend.context import Lowering, snippet
+from selc.frontend.sets import FROZENSET
 from selc.frontend.state import State
 from selc.frontend.values import (
     Choice,
@@ -68,7 +69,8 @@ def _set_algebra(cx: Lowering, st: State, e: ast.expr, op: Op, left: Ref, right:
         out = {**second, **first}
     else:
         out = {k: v for k, v in first.items() if (k in second) == (op is Op.BITAND)}
-    return cx.heap.new(st, ListObj(tuple(out.values()), kind="set"))
+    frozen = a.frozen if a.frozen == FROZENSET else ""
+    return cx.heap.new(st, ListObj(tuple(out.values()), frozen=frozen, kind="set"))
 
 
 def set_operation(cx: Lowering, st: State, e: ast.expr, op: Op, left: Ref, right: Ref) -> V | None:
@@ -186,7 +188,7 @@ def _dict_method(
     if name == "copy":
         return copied(cx, st, e, ref, deep=False)
     if name == "update":
-        return _update(cx, st, e, ref, obj, args, kwargs)
+        return update(cx, st, e, ref, obj, args, kwargs)
     if name in ("pop", "setdefault"):
         return _pop_or_set(cx, st, e, ref, obj, name, args)
     if name == "clear":
@@ -195,22 +197,23 @@ def _dict_method(
     cx.refuse(e, "SEL901", f"the dict method `.{name}` is not supported")
 
 
-def _update(
+def update(
     cx: Lowering,
     st: State,
-    e: ast.Call,
+    e: ast.expr,
     ref: Ref,
     obj: DictObj,
     args: tuple[V, ...],
     kwargs: dict[str, V],
 ) -> V:
+    """`ref.update(*args, **kwargs)` of a dict."""
     entries = dict(obj.entries)
     if args and isinstance(args[0], Choice):
 
         def one(s: State, v: V) -> V:
             inner = cx.obj(s, ref, e)
             assert isinstance(inner, DictObj)
-            return _update(cx, s, e, ref, inner, (v,), kwargs)
+            return update(cx, s, e, ref, inner, (v,), kwargs)
 
         return expr.each(cx, st, args[0], one)
     if args:
@@ -279,7 +282,7 @@ def _list_method(
     elif name == "extend":
         items.extend(iteration.iterate(cx, st, args[0], e))
     elif name == "copy":
-        return cx.heap.new(st, ListObj(obj.items, kind=obj.kind))
+        return cx.heap.new(st, _copy(obj, obj.items))
     elif name == "pop" and items:
         index = cx.known(expr.as_node(cx, st, args[0], e)) if args else (-1,)
         if (
@@ -313,6 +316,10 @@ def _list_method(
     return result
 
 
+def _copy(obj: ListObj, items: tuple[V, ...]) -> ListObj:
+    return ListObj(items, frozen=obj.frozen if obj.frozen == FROZENSET else "", kind=obj.kind)
+
+
 def copied(cx: Lowering, st: State, e: ast.AST, value: V, deep: bool) -> V:
     """A copy of a dict, list or object."""
     if isinstance(value, Choice):
@@ -330,7 +337,7 @@ def copied(cx: Lowering, st: State, e: ast.AST, value: V, deep: bool) -> V:
                 st, DictObj({k: Entry(v.present, inner(v.value)) for k, v in obj.entries.items()})
             )
         if isinstance(obj, ListObj):
-            return cx.heap.new(st, ListObj(tuple(inner(v) for v in obj.items), kind=obj.kind))
+            return cx.heap.new(st, _copy(obj, tuple(inner(v) for v in obj.items)))
         fields = {k: Entry(v.present, inner(v.value)) for k, v in obj.fields.items()}
         return cx.heap.new(st, InstObj(obj.cls, fields, "", obj.name))
     if isinstance(value, (Node, Tup, Opaque)):

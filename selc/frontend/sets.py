@@ -12,6 +12,9 @@ from selc.frontend.values import ListObj, Ref, V
 from selc.ir.graph import Node
 from selc.ir.value import Symbol, Value
 
+FROZENSET: Final = "it is a frozenset"
+"""Why a set must not be changed."""
+
 _COMPARE: Final[dict[type[ast.cmpop], Callable[[frozenset[Value], frozenset[Value]], bool]]] = {
     ast.Eq: lambda a, b: a == b,
     ast.NotEq: lambda a, b: a != b,
@@ -63,4 +66,4 @@ def comparison(
     return cx.graph.const(rule(a, b))
 
 
-__all__ = ["comparison", "known"]
+__all__ = ["FROZENSET", "comparison", "known"]

@@ -22,9 +22,11 @@ from selc.frontend import (
     targets,
 )
 from selc.frontend.context import MAX_UNROLL, Cascade, Exit, Handler, Loop, Lowering, snippet
+from selc.frontend.sets import FROZENSET
 from selc.frontend.sites import stores
 from selc.frontend.state import State
 from selc.frontend.values import (
+    Choice,
     Cls,
     DictObj,
     Entry,
@@ -128,15 +130,31 @@ def _augassign(cx: Lowering, st: State, s: ast.AugAssign) -> None:
 
 
 def _augmented(cx: Lowering, st: State, s: ast.AugAssign, e: ast.BinOp, left: V, right: V) -> None:
-    if isinstance(left, Ref) and isinstance(s.op, ast.Add):
-        obj = cx.obj(st, left, s)
-        if isinstance(obj, ListObj) and not obj.unknown:
+    targets.assign(cx, st, s.target, _in_place(cx, st, s, e, left, right))
+
+
+def _in_place(cx: Lowering, st: State, s: ast.AugAssign, e: ast.BinOp, left: V, right: V) -> V:
+    """What an augmented assignment binds: a list, a dict or a set itself, which it changes."""
+    if isinstance(left, Choice):
+        return expr.each(cx, st, left, lambda each, v: _in_place(cx, each, s, e, v, right))
+    obj = cx.obj(st, left, s) if isinstance(left, Ref) else None
+    if isinstance(left, Ref) and isinstance(obj, DictObj) and isinstance(s.op, ast.BitOr):
+        methods.update(cx, st, e, left, obj, (right,), {})
+        return left
+    if isinstance(left, Ref) and isinstance(obj, ListObj) and obj.frozen != FROZENSET:
+        if isinstance(right, Choice):
+            return expr.each(cx, st, right, lambda each, v: _in_place(cx, each, s, e, left, v))
+        if isinstance(s.op, ast.Add) and obj.kind == "list" and not obj.unknown:
             items = obj.items + iteration.iterate(cx, st, right, s.value)
-            cx.replace(st, left, ListObj(items, kind=obj.kind, frozen=obj.frozen), s)
-            return
-    targets.assign(
-        cx, st, s.target, expr.binary(cx, st, e, expr.BINARY.get(type(s.op)), left, right)
-    )
+        else:
+            value = expr.binary(cx, st, e, expr.BINARY.get(type(s.op)), left, right)
+            made = cx.obj(st, value, s) if isinstance(value, Ref) else None
+            if not isinstance(made, ListObj):
+                return value
+            items = made.items
+        cx.replace(st, left, ListObj(items, obj.unknown, obj.frozen, obj.kind), s)
+        return left
+    return expr.binary(cx, st, e, expr.BINARY.get(type(s.op)), left, right)
 
 
 def _expression(cx: Lowering, st: State, s: ast.Expr) -> None:
