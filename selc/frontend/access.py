@@ -111,7 +111,7 @@ def key_or_node(
 
 def subscript(cx: Lowering, st: State, e: ast.Subscript, container: V) -> V:
     """`container[...]`."""
-    if isinstance(container, Tup) and container in cx.iterators:
+    if isinstance(container, Tup) and cx.iterators.no_tuple(container):
         cx.iterators.use(container)
         return _no_slice(cx, st, e, "TypeError")
     if isinstance(container, Ref) and tensors.is_tensor(cx, st, container):

@@ -37,6 +37,7 @@ from selc.frontend.values import (
     Seq,
     Tup,
     V,
+    put,
 )
 from selc.ir.graph import Node
 from selc.ir.op import Op
@@ -235,7 +236,8 @@ def _dict(cx: Lowering, st: State, e: ast.Call, args: tuple[V, ...], kwargs: dic
         for pair in iteration.iterate(cx, st, args[0], e):
             key, value = iteration.iterate(cx, st, pair, e)
             entries[access.static_key(cx, st, key, e)] = Entry(cx.true, value)
-    entries.update({k: Entry(cx.true, v) for k, v in kwargs.items()})
+    for name, value in kwargs.items():
+        put(entries, name, Entry(cx.true, value))
     return cx.heap.new(st, DictObj(entries))
 
 

@@ -9,6 +9,7 @@ from selc.frontend import (
     enums,
     equality,
     expr,
+    iteration,
     launches,
     sequences,
     sets,
@@ -46,6 +47,7 @@ def compare(cx: Lowering, st: State, e: ast.expr, op: ast.cmpop, left: V, right:
     opaque = tensors.is_opaque(cx, st, left) or tensors.is_opaque(cx, st, right)
     if opaque and not (isinstance(left, External) and isinstance(right, External)):
         return launches.derived(cx, e, left, right)
+    iteration.operands(cx, e, left, right)
     own = enums.comparison(cx, st, e, op, left, right)
     if own is not None:
         return own

@@ -41,6 +41,7 @@ from selc.frontend.values import (
     Tup,
     Unbound,
     V,
+    put,
 )
 from selc.ir.graph import BOOLEAN, Node
 from selc.ir.op import Op
@@ -328,6 +329,7 @@ def binary(cx: Lowering, st: State, e: ast.expr, op: Op | None, left: V, right: 
         return each(cx, st, left, lambda s, v: binary(cx, s, e, op, v, right))
     if isinstance(right, Choice):
         return each(cx, st, right, lambda s, v: binary(cx, s, e, op, left, v))
+    iteration.operands(cx, e, left, right)
     if op is None:
         return calls.matmul(cx, st, e, left, right)
     if op is Op.ADD:
@@ -486,12 +488,11 @@ def _dict(cx: Lowering, st: State, e: ast.Dict) -> V:
     for key, value in zip(e.keys, e.values, strict=True):
         if key is None:
             ref = lower(cx, st, value)
-            entries.update(iteration.entries_of(cx, st, ref, value))
+            for each_key, entry in iteration.entries_of(cx, st, ref, value).items():
+                put(entries, each_key, entry)
             continue
         k = access.static_key(cx, st, lower(cx, st, key), key)
-        old = entries.get(k)
-        entry = Entry(cx.true, lower(cx, st, value))
-        entries[k] = entry if old is None else Entry(cx.true, entry.value)
+        put(entries, k, Entry(cx.true, lower(cx, st, value)))
     return cx.heap.new(st, DictObj(entries))
 
 

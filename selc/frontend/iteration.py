@@ -54,6 +54,17 @@ def kept(cx: Lowering) -> None:
         )
 
 
+def operands(cx: Lowering, e: ast.AST, *values: V) -> None:
+    """Refuse operators on iterators and views of dicts, which are no tuples."""
+    if any(cx.iterators.no_tuple(v) for v in values):
+        cx.refuse(
+            e,
+            "SEL901",
+            "an operator on an iterator or on a view of a dict is not supported",
+            help="take its elements first: `tuple(...)` or `set(...)`",
+        )
+
+
 def _used_up(cx: Lowering, e: ast.AST) -> NoReturn:
     cx.refuse(
         e,
@@ -83,7 +94,7 @@ def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
                 )
             return obj.items
         if isinstance(obj, DictObj):
-            return tuple(key_value(cx, k) for k in entries_of(cx, st, value, e))
+            return tuple(key_value(cx, k) for k in in_order(cx, st, value, e))
     if isinstance(value, Node):
         known = cx.known(value)
         if known is not None and isinstance(known[0], (tuple, str)):
@@ -157,6 +168,19 @@ def key_value(cx: Lowering, key: object) -> V:
     if isinstance(key, tuple):
         return Tup(tuple(key_value(cx, k) for k in key))
     return key if isinstance(key, (Cls, Func, External)) else cx.graph.const(key)
+
+
+def in_order(cx: Lowering, st: State, value: V, e: ast.AST) -> dict[object, Entry]:
+    """The entries of a dict whose keys are all certain, and in which order they are."""
+    entries = entries_of(cx, st, value, e)
+    if len(entries) > 1 and any(entry.loose for entry in entries.values()):
+        cx.refuse(
+            e,
+            "SEL901",
+            "in which order this dict has its keys depends on an input",
+            help="go through a tuple of the keys",
+        )
+    return entries
 
 
 def entries_of(cx: Lowering, st: State, value: V, e: ast.AST) -> dict[object, Entry]:

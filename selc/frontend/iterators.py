@@ -21,12 +21,17 @@ class Iterators:
     open: dict[Tup, ast.AST] = field(default_factory=dict)  # not gone through so far
     read: set[Tup] = field(default_factory=set)  # by a name
     views: dict[Tup, ast.AST] = field(default_factory=dict)  # of dicts that may change later
+    shown: set[Tup] = field(default_factory=set)  # all views of dicts
 
     def add(self, value: object, e: ast.AST) -> None:
         """Note an iterator; it may be one already."""
         if isinstance(value, Tup):
             self.made[value] = e
             self.open[value] = e
+
+    def no_tuple(self, value: object) -> bool:
+        """Whether a value is an iterator or a view of a dict, and not the tuple it is here."""
+        return isinstance(value, Tup) and (value in self.made or value in self.shown)
 
     def __contains__(self, value: object) -> bool:
         return isinstance(value, Tup) and value in self.made

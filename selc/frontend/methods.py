@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from selc.frontend import (
     access,
@@ -28,6 +29,7 @@ from selc.frontend.values import (
     Seq,
     Tup,
     V,
+    put,
 )
 from selc.ir.graph import Node
 from selc.ir.op import Op
@@ -51,7 +53,7 @@ def merged_dicts(cx: Lowering, st: State, e: ast.expr, left: Ref, right: Ref) ->
         cx.refuse(e, "SEL901", "`|` between these objects is not supported")
     entries = raw_entries(cx, st, left, e)
     for key, entry in iteration.entries_of(cx, st, right, e).items():
-        entries[key] = entry
+        put(entries, key, entry)
     return cx.heap.new(st, DictObj(entries))
 
 
@@ -174,7 +176,7 @@ def _dict_method(
         default = args[1] if len(args) > 1 else cx.none
         return expr.each(cx, st, args[0], lambda s, v: access.dict_get(cx, s, e, obj, v, default))
     if name in ("keys", "values", "items"):
-        entries = iteration.entries_of(cx, st, ref, e)
+        entries = iteration.in_order(cx, st, ref, e)
         if name == "keys":
             view = Tup(tuple(iteration.key_value(cx, k) for k in entries))
         elif name == "values":
@@ -182,6 +184,7 @@ def _dict_method(
         else:
             pairs = ((iteration.key_value(cx, k), v.value) for k, v in entries.items())
             view = Tup(tuple(Tup(pair) for pair in pairs))
+        cx.iterators.shown.add(view)
         if not obj.frozen:
             cx.iterators.views[view] = e
         return view
@@ -223,13 +226,13 @@ def update(
             if extra.unknown:
                 names.refuse_state(cx, e, extra.unknown)
             for key, entry in extra.entries.items():
-                entries[key] = _overlay(cx, st, e, entries.get(key), entry)
+                put(entries, key, _overlay(cx, st, e, entries.get(key), entry))
         else:
             for pair in iteration.iterate(cx, st, other, e):
                 key, value = iteration.iterate(cx, st, pair, e)
-                entries[access.static_key(cx, st, key, e)] = Entry(cx.true, value)
+                put(entries, access.static_key(cx, st, key, e), Entry(cx.true, value))
     for key, value in kwargs.items():
-        entries[key] = Entry(cx.true, value)
+        put(entries, key, Entry(cx.true, value))
     cx.replace(st, ref, DictObj(entries, obj.unknown, obj.frozen, obj.memo), e)
     return cx.none
 
@@ -239,7 +242,7 @@ def _overlay(cx: Lowering, st: State, e: ast.AST, old: Entry | None, new: Entry)
     if old is None or cx.known_bool(new.present) is True:
         return new
     value = cx.branch(st, new.present, access._give(new.value), access._give(old.value))
-    return Entry(cx.graph.either(new.present, old.present), value)
+    return Entry(cx.graph.either(new.present, old.present), value, new.loose)
 
 
 def _pop_or_set(
@@ -263,7 +266,8 @@ def _pop_or_set(
         return value
     default = args[1] if len(args) > 1 else cx.none
     value = cx.branch(st, entry.present, access._give(entry.value), access._give(default))
-    entries = {**obj.entries, key: Entry(cx.true, value)}
+    entries = dict(obj.entries)
+    put(entries, key, Entry(cx.true, value))
     cx.replace(st, ref, DictObj(entries, obj.unknown, obj.frozen, obj.memo), e)
     return value
 
@@ -334,7 +338,7 @@ def copied(cx: Lowering, st: State, e: ast.AST, value: V, deep: bool) -> V:
 
         if isinstance(obj, DictObj):
             return cx.heap.new(
-                st, DictObj({k: Entry(v.present, inner(v.value)) for k, v in obj.entries.items()})
+                st, DictObj({k: replace(v, value=inner(v.value)) for k, v in obj.entries.items()})
             )
         if isinstance(obj, ListObj):
             return cx.heap.new(st, _copy(obj, tuple(inner(v) for v in obj.items)))

@@ -222,7 +222,7 @@ class _Marking:
     def _entries(
         self, entries: Mapping[object, Entry] | Mapping[str, Entry], name: str
     ) -> dict[object, Entry]:
-        return {k: Entry(x.present, self.value(x.value, f"{name}.{k}")) for k, x in entries.items()}
+        return {k: replace(x, value=self.value(x.value, f"{name}.{k}")) for k, x in entries.items()}
 
 
 # -- what a `return` takes -------------------------------------------------------------------------

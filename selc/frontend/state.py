@@ -6,6 +6,7 @@ relative to the region's entry, whether control gets here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from selc.frontend.values import (
@@ -80,6 +81,16 @@ def _elements(value: V, beside: V) -> tuple[V, ...] | None:
     if isinstance(value, Node) and value.op is Op.FAIL and isinstance(beside, Tup):
         return (value,) * len(beside.items)
     return None
+
+
+def _order(a: Mapping[object, Entry], b: Mapping[object, Entry]) -> tuple[list[object], bool]:
+    """An order of the keys of two dicts that is that of each; whether there is none."""
+    if [*a] == [*b]:
+        return [*a], False
+    for keys in ([*{**a, **b}], [*{**b, **a}]):
+        if all([k for k in keys if k in each] == [*each] for each in (a, b)):
+            return keys, False
+    return [*{**a, **b}], True
 
 
 class Joiner:
@@ -230,14 +241,16 @@ class Joiner:
         assert isinstance(a, dict)
         assert isinstance(b, dict)
         result: dict[object, Entry] = {}
-        for key in {**a, **b}:
+        keys, loose = _order(a, b)
+        for key in keys:
             x, y = a.get(key), b.get(key)
             if x is None or y is None:
                 one = x if x is not None else y
                 assert one is not None
                 present = self.graph.select(cond, x.present if x else no, y.present if y else no)
-                result[key] = Entry(present, one.value)
+                result[key] = Entry(present, one.value, loose or one.loose)
             else:
                 value = self._values(cond, x.value, y.value, then, other, out, merged)
-                result[key] = Entry(self.graph.select(cond, x.present, y.present), value)
+                present = self.graph.select(cond, x.present, y.present)
+                result[key] = Entry(present, value, loose or x.loose or y.loose)
         return result

@@ -9,6 +9,7 @@ from typing import Final
 
 from selc.diag.diagnostic import Refused
 from selc.frontend import (
+    alive,
     bodies,
     calls,
     catching,
@@ -178,22 +179,31 @@ def _if(cx: Lowering, st: State, s: ast.If) -> None:
 def _for(cx: Lowering, st: State, s: ast.For) -> None:
     collection = ranging.iterable(cx, st, s.iter)
     if isinstance(collection, ranging.Steps):
-        _loop(cx, st, s, collection.items, collection.present)
+        _loop(cx, st, s, collection.items, [], collection.present)
         return
 
     def over(state: State, value: V) -> V:
         if isinstance(value, Node) and cx.known(value) is None and cx.abs(value).values is not None:
             return expr.split(cx, state, value, s.iter, lambda t, v: over(t, cx.graph.const(v)))
-        _loop(cx, state, s, iteration.iterate(cx, state, value, s.iter))
+        found = alive.sources(cx, state, s.iter, value)
+        _loop(cx, state, s, iteration.iterate(cx, state, value, s.iter), found)
         return cx.none
 
     expr.each(cx, st, collection, over)
 
 
 def _loop(
-    cx: Lowering, st: State, s: ast.For, items: tuple[V, ...], present: tuple[Node, ...] = ()
+    cx: Lowering,
+    st: State,
+    s: ast.For,
+    items: tuple[V, ...],
+    found: list[alive.Source],
+    present: tuple[Node, ...] = (),
 ) -> None:
-    """Run the body once per item; `present` tells which iterations there are, if not all."""
+    """Run the body once per item; `present` tells which iterations there are, if not all.
+
+    `found` is what the items are taken from.
+    """
     if len(items) > MAX_UNROLL:
         cx.refuse(
             s.iter, "SEL902", f"this loop has {len(items)} iterations, more than {MAX_UNROLL}"
@@ -213,8 +223,11 @@ def _loop(
                 if st.dead:
                     break
                 frame.iterations = f"{iterations}[{i}]"
+                before = alive.elements(cx, st, found)
                 targets.assign(cx, st, s.target, item)
                 _body(cx, st, s.body, loop)
+                if not st.dead:
+                    alive.check(cx, st, found, before, i)
         finally:
             frame.loops.pop()
             frame.iterations = iterations

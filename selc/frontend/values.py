@@ -209,10 +209,22 @@ V: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value that is there iff `present`."""
+    """A value that is there iff `present`; `loose`: at a place among the others that depends."""
 
     present: Node
     value: V
+    loose: bool = False
+
+
+def put(entries: dict[object, Entry], key: object, entry: Entry) -> None:
+    """Write a key of a dict: where it was, or else last."""
+    old = entries.get(key)
+    if old is not None and old.present.is_const and not old.present.attr:
+        del entries[key]
+    elif old is not None:
+        certain = old.present.is_const or next(reversed(entries)) == key
+        entry = Entry(entry.present, entry.value, entry.loose or old.loose or not certain)
+    entries[key] = entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,13 @@ import ast
 
 from selc.frontend import (
     access,
+    classes,
     expr,
     launches,
     library,
     literals,
     names,
+    reading,
     tensors,
 )
 from selc.frontend.context import Lowering, snippet
@@ -18,6 +20,7 @@ from selc.frontend.state import State
 from selc.frontend.tuplesite import unmarked
 from selc.frontend.values import (
     Choice,
+    Cls,
     DictObj,
     Entry,
     External,
@@ -26,6 +29,7 @@ from selc.frontend.values import (
     Ref,
     Tup,
     V,
+    put,
 )
 from selc.ir.graph import Node
 from selc.ir.op import Op
@@ -83,7 +87,7 @@ def _set_item(
         memoize(cx, st, target, container, obj, index, value)
         return
     entries = dict(obj.entries)
-    entries[key[0]] = Entry(cx.true, value)
+    put(entries, key[0], Entry(cx.true, value))
     cx.replace(st, container, DictObj(entries, obj.unknown, obj.frozen, obj.memo), target)
 
 
@@ -193,5 +197,51 @@ def store_attribute(cx: Lowering, st: State, target: ast.Attribute, value: V) ->
             obj.cls, {**obj.fields, target.attr: Entry(cx.true, value)}, obj.frozen, obj.name
         )
         return
+    if obj.cls is not None:
+        _plainly_stored(cx, st, target, obj.cls)
     fields = {**obj.fields, target.attr: Entry(cx.true, value)}
     cx.replace(st, owner, InstObj(obj.cls, fields, obj.frozen, obj.name), target)
+
+
+def _plainly_stored(cx: Lowering, st: State, target: ast.Attribute, cls: Cls) -> None:
+    """Refuse to store an attribute where a class has a say in it."""
+    if reading.class_member(cx, st, cls, "__setattr__") is not None:
+        cx.refuse(target, "SEL901", f"`{cls.qualname}` has a `__setattr__`, which is not followed")
+    for each in classes.linear(cx, cls, target)[0]:
+        if _is_frozen(each):
+            cx.refuse(
+                target,
+                "SEL901",
+                f"`{each.qualname}` is frozen: assigning `{target.attr}` raises",
+                help="make a copy with another field: `dataclasses.replace(x, ...)`",
+            )
+        for item in each.node.body:
+            if isinstance(item, ast.FunctionDef) and item.name == target.attr and _governs(item):
+                cx.refuse(
+                    target, "SEL901", f"storing into the property `{target.attr}` is not followed"
+                )
+    member = reading.class_member(cx, st, cls, target.attr)
+    held = cx.heap.get(st, member) if isinstance(member, Ref) else None
+    if (
+        isinstance(held, InstObj)
+        and held.cls is not None
+        and reading.class_member(cx, st, held.cls, "__set__") is not None
+    ):
+        cx.refuse(target, "SEL901", f"storing into the descriptor `{target.attr}` is not followed")
+
+
+def _is_frozen(cls: Cls) -> bool:
+    """Whether a class is a dataclass that may be frozen."""
+    for decorator in cls.node.decorator_list:
+        options = decorator.keywords if isinstance(decorator, ast.Call) else []
+        for option in options:
+            off = isinstance(option.value, ast.Constant) and option.value.value is False
+            if option.arg == "frozen" and not off:
+                return True
+    return False
+
+
+def _governs(function: ast.FunctionDef) -> bool:
+    """Whether a method is a property, which stands before what an object holds itself."""
+    names = [ast.unparse(d).rpartition(".")[2] for d in function.decorator_list]
+    return any(n in ("property", "setter", "getter", "deleter", "abstractproperty") for n in names)
