@@ -85,6 +85,8 @@ def call(cx: Lowering, st: State, e: ast.Call) -> V:  # noqa: C901  # one case p
         if keyword.arg is not None:
             kwargs[keyword.arg] = value
             continue
+        if _keeps_order(callee) and isinstance(value, Ref):
+            iteration.known_order(cx, st, value, keyword.value)
         kwargs.update(
             _expanded(
                 cx, st, keyword.value, value, kernel or isinstance(callee, (Opaque, External))
@@ -118,6 +120,20 @@ def _callee(cx: Lowering, st: State, func: ast.expr) -> tuple[V, bool]:
         return expr.each(cx, st, container, lambda s, v: access.subscript(cx, s, func, v)), False
     expr.lower(cx, st, func.slice)  # the grid
     return launches.kernels(container), True
+
+
+def _keeps_order(callee: V | None) -> bool:
+    """Whether what is called can see in which order its keywords are given."""
+    if isinstance(callee, Choice):
+        return _keeps_order(callee.then) or _keeps_order(callee.other)
+    if isinstance(callee, (Bound, Partial)):
+        return _keeps_order(callee.func)
+    if isinstance(callee, Cls):
+        made = [n for n in callee.node.body if isinstance(n, ast.FunctionDef)]
+        return any(n.args.kwarg for n in made if n.name in ("__init__", "__new__"))
+    if isinstance(callee, Func):
+        return callee.node.args.kwarg is not None
+    return callee == External("builtins.dict")
 
 
 def _expanded(cx: Lowering, st: State, e: ast.expr, value: V, opaque_callee: bool) -> dict[str, V]:

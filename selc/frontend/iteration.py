@@ -172,7 +172,15 @@ def key_value(cx: Lowering, key: object) -> V:
 
 def in_order(cx: Lowering, st: State, value: V, e: ast.AST) -> dict[object, Entry]:
     """The entries of a dict whose keys are all certain, and in which order they are."""
-    entries = entries_of(cx, st, value, e)
+    if isinstance(value, Ref):
+        known_order(cx, st, value, e)
+    return entries_of(cx, st, value, e)
+
+
+def known_order(cx: Lowering, st: State, ref: Ref, e: ast.AST) -> None:
+    """Refuse a dict whose keys are in an order that depends on an input."""
+    obj = cx.heap.get(st, ref)
+    entries = obj.entries if isinstance(obj, DictObj) else {}
     if len(entries) > 1 and any(entry.loose for entry in entries.values()):
         cx.refuse(
             e,
@@ -180,7 +188,6 @@ def in_order(cx: Lowering, st: State, value: V, e: ast.AST) -> dict[object, Entr
             "in which order this dict has its keys depends on an input",
             help="go through a tuple of the keys",
         )
-    return entries
 
 
 def entries_of(cx: Lowering, st: State, value: V, e: ast.AST) -> dict[object, Entry]:

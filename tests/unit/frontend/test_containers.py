@@ -49,6 +49,12 @@ class Plain:
     def grow(self):
         return self.w
 
+def first(**given):
+    return [*given][0]
+
+def total(a, b):
+    return a + b
+
 def shorten(xs):
     xs.pop()
     return 1
@@ -125,7 +131,7 @@ BODIES = {
         if m > 4:
             del d["a"]
         d["a"] = m
-        return d["a"], len(d), {**d, "c": 3}["a"], dict(d)["b"], "a" in d
+        return d["a"], len(d), {**d, "c": 3}["a"], dict(d)["b"], "a" in d, total(**d)
     """,
     "attributes": """
         p = Plain()
@@ -253,6 +259,15 @@ REFUSED = {
         else:
             d["b"] = d["a"] = 2
         return list(dict(d).items())[0][0]
+        """,
+        ORDER,
+    ),
+    "keywords in two orders": (
+        """
+        d = {"a": 1, "b": 2}
+        if m > 4:
+            d["a"] = d.pop("a")
+        return first(**d)
         """,
         ORDER,
     ),
