@@ -508,7 +508,7 @@ class Lowering:
     def replace(self, st: State, ref: Ref, obj: Obj, e: ast.AST) -> None:
         """Change a heap object."""
         old = self.obj(st, ref, e)
-        if ref.oid in self.heap.base and not old.frozen and not getattr(old, "unknown", ""):
+        if self.heap.outlives(ref) and not old.frozen and not getattr(old, "unknown", ""):
             self.refuse(
                 e,
                 "SEL906",

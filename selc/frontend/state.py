@@ -58,12 +58,22 @@ class Heap:
         self.sources: dict[int, tuple[int, int]] = {}  # merged object -> the two it stands for
         self.superseded: dict[int, int] = {}
         self.stale: set[int] = set()
+        self.remembered: set[int] = set()  # objects that a memo dict holds
 
     def new(self, state: State | None, obj: Obj) -> Ref:
         """A fresh object, in one state or (state None) in all."""
         self.count += 1
         (self.base if state is None else state.heap)[self.count] = obj
         return Ref(self.count)
+
+    def outlives(self, ref: Ref) -> bool:
+        """Whether an object is, or may be, one that the next call finds again."""
+        todo = [ref.oid]
+        for oid in todo:
+            if oid in self.base or oid in self.remembered:
+                return True
+            todo += [i for i in self.sources.get(oid, ()) if i not in todo]
+        return False
 
     def get(self, state: State, ref: Ref) -> Obj:
         """The object's content in `state`."""

@@ -72,6 +72,8 @@ def _set_item(
         why = obj.unknown or snippet(target.value)
         cx.replace(st, container, DictObj({}, why, obj.frozen), target)
         return
+    if obj.unknown:
+        _remember(cx, st, value)
     key = access.key_or_node(cx, st, index, target, obj)
     if isinstance(key, Node):
         if not obj.unknown:
@@ -89,6 +91,24 @@ def _set_item(
     entries = dict(obj.entries)
     put(entries, key[0], Entry(cx.true, value))
     cx.replace(st, container, DictObj(entries, obj.unknown, obj.frozen, obj.memo), target)
+
+
+def _remember(cx: Lowering, st: State, value: V) -> None:
+    """Note the objects in what a memo dict keeps: the next call finds them as they are then."""
+    if isinstance(value, Tup):
+        for item in value.items:
+            _remember(cx, st, item)
+    elif isinstance(value, Choice):
+        _remember(cx, st, value.then)
+        _remember(cx, st, value.other)
+    elif isinstance(value, Ref) and value.oid not in cx.heap.remembered:
+        cx.heap.remembered.add(value.oid)
+        obj = cx.heap.get(st, value)
+        if isinstance(obj, ListObj):
+            _remember(cx, st, Tup(obj.items))
+        else:
+            entries = obj.entries if isinstance(obj, DictObj) else obj.fields
+            _remember(cx, st, Tup(tuple(x.value for x in entries.values())))
 
 
 def _incomparable(cx: Lowering, st: State, index: V) -> bool:

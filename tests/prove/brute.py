@@ -554,7 +554,9 @@ class Judge:
                     over[c.key] = chosen[c.point or "result"]
                 continue
             paths = {str(within(n, c.point)): v for n, v in inside.items()}
-            over[c.key] = Parts({p: v for p, v in paths.items() if c.has(str(first(p)[0]))})
+            parts = Parts({p: v for p, v in paths.items() if c.has(str(first(p)[0]))})
+            if parts:
+                over[c.key] = parts
         known = (i, self.source.taken, exact(points))
         if known not in self.seen:
             tally.runs += 1

@@ -210,6 +210,15 @@ PROGRAMS = {  # with how many assignments there are, and how many are legal
         """,
         (2, 1),
     ),
+    "one field is no choice": (
+        """
+        t = {"w": 16 if m <= 64 else 128, "rest": m % 4}
+        assert t["rest"] < 4
+        assert m <= t["w"] * 4 + t["rest"]
+        return t
+        """,
+        (2, 1),
+    ),
     "not on every path": (
         """
         if m > 280:
@@ -253,7 +262,11 @@ def judged(source: str, facts: str, folder: Path) -> tuple[tuple[int, int], list
 def test_field(name: str, tmp_path: Path) -> None:
     body, counts = PROGRAMS[name]
     source = CLASSES + "def choose(m):\n" + textwrap.indent(textwrap.dedent(body), "    ")
-    facts = FACTS.replace('{"*": bits}', '{"*": bits, tile.m: aux}') if "Checked" in body else FACTS
+    facts = FACTS
+    aux = {"Checked": "tile.m", '"rest"': "rest"}
+    for word, point in aux.items():
+        if word in body:
+            facts = facts.replace('{"*": bits}', f'{{"*": bits, {point}: aux}}')
     assert judged(source, facts, tmp_path) == (counts, [])
 
 

@@ -49,3 +49,83 @@ def test_a_changed_copy_leaves_the_original(tmp_path: Path) -> None:
     write(tmp_path, {"mod.py": text})
     program = lift(tmp_path, "pkg.mod:choose", FACTS)
     assert agree(tmp_path, program, "pkg.mod:choose", {"m": list(range(10))}) == 10
+
+
+SHARED = {
+    "one of a table": """
+    ROWS = [{"x": 1}, {"x": 2}]
+    def choose(m):
+        row = ROWS[m // 5]
+        row["x"] += m
+        return row["x"]
+    """,
+    "one of two": """
+    ROW = {"x": 1}
+    def choose(m):
+        row = ROW if m > 4 else {"x": 2}
+        row["x"] += m
+        return row["x"]
+    """,
+    "remembered": """
+    kept = {}
+    def make(m):
+        if m not in kept:
+            kept[m] = {"x": m + 1}
+        return kept[m]
+    def choose(m):
+        row = make(m)
+        row["x"] += 1
+        return row["x"]
+    """,
+    "inside what is remembered": """
+    kept = {}
+    def make(m):
+        if m not in kept:
+            kept[m] = ({"x": [m]}, 1)
+        return kept[m]
+    def choose(m):
+        make(m)[0]["x"][0] += 1
+        return make(m)[0]["x"][0]
+    """,
+    "remembered on one path": """
+    kept = {}
+    def make(m):
+        if m > 4:
+            if "row" not in kept:
+                kept["row"] = {"x": 7}
+            return kept["row"]
+        return {"x": 3}
+    def choose(m):
+        row = make(m)
+        row["x"] += m
+        return row["x"]
+    """,
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_what_the_next_call_finds_is_not_changed(tmp_path: Path, name: str) -> None:
+    write(tmp_path, {"mod.py": SHARED[name]})
+    assert refusal(tmp_path, "pkg.mod:choose", FACTS).startswith(
+        "SEL906 this object is shared between calls"
+    )
+
+
+def test_a_copy_of_what_is_remembered(tmp_path: Path) -> None:
+    text = """
+    ROWS = [{"x": 1}, {"x": 2}]
+    kept = {}
+    def make(m):
+        if m not in kept:
+            row = dict(ROWS[m // 5])
+            row["x"] += m
+            kept[m] = row
+        return kept[m]
+    def choose(m):
+        row = dict(make(m))
+        row["x"] += 1
+        return row["x"] * 100 + make(m)["x"]
+    """
+    write(tmp_path, {"mod.py": text})
+    program = lift(tmp_path, "pkg.mod:choose", FACTS)
+    assert agree(tmp_path, program, "pkg.mod:choose", {"m": list(range(10))}) == 10
