@@ -298,12 +298,17 @@ def _divisor(graph: Graph, node: Node, known: Sequence[int]) -> int:
     return 1
 
 
-def by_divisor(new: Graph, op: Op, args: tuple[Node, ...], of: Sequence[int]) -> Node | None:
-    """Remainders and equalities that divisibility decides."""
+def by_divisor(
+    new: Graph, op: Op, args: tuple[Node, ...], of: Sequence[int], facts: Sequence[AbsVal]
+) -> Node | None:
+    """Remainders and equalities that divisibility decides.
+
+    What is no integer has 1 for a divisor, and may have a remainder all the same.
+    """
     k = _int(args[1]) if len(args) == 2 else None
     if k is None:
         return None
-    if op is Op.MOD and k and of[0] % k == 0:
+    if op is Op.MOD and k and of[0] % k == 0 and facts[0].is_integral:
         return new.const(0)
     if op in (Op.EQ, Op.NE) and of[0] and k % of[0]:
         return new.const(op is Op.NE)

@@ -56,5 +56,5 @@ def decide(
         return None
     if op in (Op.INPUT, Op.MARK, Op.OK):
         return None
-    made = by_divisor(new, op, args, [of[a.id] for a in node.args])
+    made = by_divisor(new, op, args, [of[a.id] for a in node.args], of_args)
     return algebra(new, op, args, of_args) if made is None else made

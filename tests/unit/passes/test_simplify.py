@@ -92,6 +92,18 @@ def test_a_product_is_divisible() -> None:
     assert image(g, pack)[1].attr is True
 
 
+@pytest.mark.parametrize("by", [1, -1, 2])
+@pytest.mark.parametrize("step", STEPS, ids=lambda s: s.name)
+def test_what_is_no_integer_has_a_remainder(by: int, step: Pass) -> None:
+    g = Graph()
+    m = g.input("m", "runtime", Domain(-9, 30))
+    part = g.add(Op.TRUEDIV, m, g.const(7))
+    either = g.select(g.add(Op.LE, m, g.const(4)), part, m)
+    text = g.select(g.add(Op.LE, m, g.const(4)), g.const("a%d"), g.const("b%d"))
+    roots = [g.add(Op.MOD, left, g.const(by)) for left in (part, either, text, m)]
+    check(g, roots, *step.run(g, roots, []))
+
+
 def test_an_idle_input_is_dropped() -> None:
     g = Graph()
     m = g.input("m", "runtime", Domain(1, 300))
