@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from selc.frontend.context import Lowering
-from selc.frontend.sites import stores
 from selc.frontend.state import State
 from selc.frontend.values import Choice, DictObj, Entry, ListObj, Ref, Tup, V
 from selc.ir.graph import Node
@@ -92,10 +91,11 @@ def _position(statement: ast.stmt) -> tuple[int, int]:
 def seen(cx: Lowering, old: State, new: State, statement: ast.stmt) -> Iterator[Change]:
     """The parts of records that a statement changed without binding their variables.
 
-    `old` has the variables that are asked for, and the heap, as they were in front of it.
+    `old` has the variables that are asked for, which it does not bind, and the heap, as they were
+    in front of it.
     """
     scope = cx.frame.scope
-    names = old.scopes[scope].keys() & new.scopes.get(scope, {}).keys() - {*stores(statement)}
+    names = old.scopes[scope].keys() & new.scopes.get(scope, {}).keys()
     if all(new.heap.get(k) is v for k, v in old.heap.items()) and all(
         new.scopes[scope][n] is old.scopes[scope][n] for n in names
     ):

@@ -58,6 +58,7 @@ class Places:
     marks: dict[str, list[Node]] = field(default_factory=dict)
     results: list[tuple[returned.Named, Mapping[str, Node]]] = field(default_factory=list)
     names: tuple[str, ...] = ()  # variables that hold what is returned
+    bound: Mapping[int, frozenset[str]] = field(default_factory=dict)  # id(statement) -> names
     seen: set[Change] = field(default_factory=set)
 
     @property
@@ -81,15 +82,19 @@ def plan(cx: Lowering, st: State, function: ast.FunctionDef) -> Places:
     out = Places(named, [], frozenset())
     every = out.all
     out.names = tuple(dict.fromkeys(v for f in every.variables.values() for v in sorted(f)))
-    out.defined += _defined(function, out.names, changes)
+    out.bound = stored(function)
+    out.defined += _defined(function, out.names, out.bound, changes)
     out.made = frozenset(p for found in every.made.values() for p in found)
     return out
 
 
 def _defined(
-    function: ast.FunctionDef, names: Iterable[str], changes: Changes
+    function: ast.FunctionDef,
+    names: Iterable[str],
+    bound: Mapping[int, frozenset[str]],
+    changes: Changes,
 ) -> Iterator[Defined]:
-    bound, leaves = stored(function), leaving(function)
+    leaves = leaving(function)
     written = gathered(function, changes.here)
     for name in names:
         parts = frozenset(part for n, part in written[id(function)] if n == name)
@@ -123,7 +128,9 @@ def watched(cx: Lowering, st: State, statement: ast.stmt) -> Iterator[None]:
         yield
         return
     scope, old = st.scopes.get(frame.scope, {}), State(st.live, {}, dict(st.heap))
-    old.scopes[frame.scope] = {n: scope[n] for n in frame.places.names if n in scope}
+    own = frame.places.bound.get(id(statement), frozenset())
+    asked = (n for n in frame.places.names if n in scope and n not in own)
+    old.scopes[frame.scope] = {n: scope[n] for n in asked}
     yield
     if not st.dead:
         frame.places.seen.update(seen(cx, old, st, statement))
