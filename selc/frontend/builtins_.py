@@ -8,6 +8,7 @@ from typing import Any
 
 from selc.frontend import (
     access,
+    alive,
     arity,
     calls,
     classes,
@@ -59,8 +60,14 @@ def call(
         )
     rule = _FUNCTIONS.get(name)
     if rule is not None:
+        computed = [e] if name == "map" else []
+        heap = dict(st.heap) if computed else {}
         value = rule(cx, st, e, args, kwargs)
-        return iteration.once(cx, value, e) if name in iteration.ITERATORS else value
+        if name not in iteration.ITERATORS:
+            return value
+        alive.unmoved(cx, st, e, heap)
+        cx.iterators.takes(value, args, name == "reversed", *computed)
+        return iteration.once(cx, value, e)
     if name == "super":
         return classes.call(cx, st, e)
     import builtins as py

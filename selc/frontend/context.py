@@ -110,7 +110,8 @@ class Lowering:
         self.presets = presets
         self.sink = sink
         self.heap = Heap()
-        self.joiner = Joiner(self.graph, self.heap)
+        self.iterators = Iterators()
+        self.joiner = Joiner(self.graph, self.heap, self.iterators)
         self.true = self.graph.const(True)
         self.false = self.graph.const(False)
         self.none = self.graph.const(None)
@@ -123,7 +124,6 @@ class Lowering:
         self.owner: dict[str, Instance] = {}
         self.bases_of: dict[str, str] = {}  # key -> name without instance suffix
         self.instances: dict[str, Instance] = {}
-        self.iterators = Iterators()
         self.remembered: dict[int, set[str]] = {}  # cached functions -> keys of their calls
         self.remembered_by: dict[str, list[set[int]]] = {}  # memo dicts -> nodes made per key
         self.plans: dict[int, Plan] = {}

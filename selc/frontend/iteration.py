@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import NoReturn
 
-from selc.frontend import access, enums, expr, names, targets
+from selc.frontend import access, alive, enums, expr, names, targets
 from selc.frontend.context import Lowering, snippet
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -217,13 +217,17 @@ def comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
         else:
             out.append((expr.lower(cx, s, e.elt), cx.none))
 
-    _generate(cx, st, e, e.generators, element)
+    heap, gone = dict(st.heap), list[V]()
+    _generate(cx, st, e, e.generators, element, gone)
     if isinstance(e, ast.DictComp):
         entries = {access.static_key(cx, st, k, e): Entry(cx.true, v) for k, v in out}
         return cx.heap.new(st, DictObj(entries))
     items = tuple(k for k, _ in out)
     if isinstance(e, ast.GeneratorExp):
-        return once(cx, Tup(items), e)
+        alive.unmoved(cx, st, e, heap)
+        made = Tup(items)
+        cx.iterators.takes(made, gone, False, e)
+        return once(cx, made, e)
     return cx.heap.new(st, ListObj(items, kind="set" if isinstance(e, ast.SetComp) else "list"))
 
 
@@ -249,9 +253,15 @@ def _generate(
     e: ast.expr,
     generators: list[ast.comprehension],
     element: Callable[[State, list[ast.expr]], None],
+    gone: list[V] | None = None,
 ) -> None:
+    """Make the elements of a comprehension; `gone` gets what it goes through."""
     generator = generators[0]
-    items = iterate(cx, st, expr.lower(cx, st, generator.iter), generator.iter)
+    value = expr.lower(cx, st, generator.iter)
+    taken = cx.iterators.of(value)
+    if gone is not None:
+        gone.append(value)
+    items = iterate(cx, st, value, generator.iter)
     bound = frozenset(n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name))
     frame = cx.frame
     outer, iterations = frame.scope, frame.iterations
@@ -262,12 +272,14 @@ def _generate(
     try:
         for i, item in enumerate(items):
             frame.iterations = f"{iterations}[{i}]"
+            was = alive.before(cx, st, taken)
             targets.assign(cx, st, generator.target, item)
             if len(generators) > 1:
                 if _kept(cx, st, generator.ifs):
-                    _generate(cx, st, e, generators[1:], element)
+                    _generate(cx, st, e, generators[1:], element, gone)
             else:
                 element(st, generator.ifs)
+            alive.check(cx, st, generator.iter, taken, was, i, i == len(items) - 1)
     finally:
         frame.scope, frame.iterations = outer, iterations
         st.scopes.pop(scope, None)
@@ -314,7 +326,9 @@ def all_hold(cx: Lowering, st: State, tests: list[ast.expr]) -> Node:
 def first(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp) -> V:
     """`next(... for ... if ...)`: the first element that is kept, else the default."""
     generator = gen.generators[0]
-    items = iterate(cx, st, expr.lower(cx, st, generator.iter), generator.iter)
+    value = expr.lower(cx, st, generator.iter)
+    taken = cx.iterators.of(value)
+    items = iterate(cx, st, value, generator.iter)
     default = expr.lower(cx, st, e.args[1]) if len(e.args) > 1 else None
     frame = cx.frame
     outer, iterations = frame.scope, frame.iterations
@@ -330,13 +344,15 @@ def first(cx: Lowering, st: State, e: ast.Call, gen: ast.GeneratorExp) -> V:
                 cx.partial(s, e, cx.false, "StopIteration", why)
             return cx.graph.add(Op.FAIL) if default is None else default
         frame.scope, frame.iterations = scope, f"{iterations}[{i}]"
+        was = alive.before(cx, s, taken)
         targets.assign(cx, s, generator.target, items[i])
         kept = all_hold(cx, s, generator.ifs) if generator.ifs else cx.true
+        alive.check(cx, s, generator.iter, taken, was, i, i == len(items) - 1)
         return cx.branch(s, kept, lambda t: expr.lower(cx, t, gen.elt), lambda t: rest(t, i + 1))
 
     try:
-        value = rest(st, 0)
+        result = rest(st, 0)
     finally:
         frame.scope, frame.iterations = outer, iterations
         st.scopes.pop(scope, None)
-    return expr._sited(cx, st, e, value)
+    return expr._sited(cx, st, e, result)

@@ -8,9 +8,22 @@ later changes of what it reads, raise later or not at all, and be used up by its
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from selc.frontend.values import Tup
+from selc.frontend.values import Choice, Ref, Tup
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Where elements come from that are asked for one by one."""
+
+    containers: tuple[tuple[Ref, bool], ...] = ()  # lists and dicts; True: from behind
+    computed: tuple[ast.AST, ...] = ()  # what computes them
+
+    def and_(self, other: Taken) -> Taken:
+        """What comes from either."""
+        return Taken(self.containers + other.containers, self.computed + other.computed)
 
 
 @dataclass(slots=True)
@@ -22,12 +35,40 @@ class Iterators:
     read: set[Tup] = field(default_factory=set)  # by a name
     views: dict[Tup, ast.AST] = field(default_factory=dict)  # of dicts that may change later
     shown: set[Tup] = field(default_factory=set)  # all views of dicts
+    taken: dict[Tup, Taken] = field(default_factory=dict)
 
     def add(self, value: object, e: ast.AST) -> None:
         """Note an iterator; it may be one already."""
         if isinstance(value, Tup):
             self.made[value] = e
             self.open[value] = e
+
+    def takes(
+        self, result: object, values: Iterable[object], backwards: bool, *computed: ast.AST
+    ) -> None:
+        """Note that an iterator or a view takes its elements from some values, one by one."""
+        if isinstance(result, Tup):
+            found = self.taken.get(result, Taken()).and_(Taken((), computed))
+            for value in values:
+                inner = self.of(value)
+                turned = tuple((ref, way or backwards) for ref, way in inner.containers)
+                found = found.and_(Taken(turned, inner.computed))
+            self.taken[result] = found
+
+    def of(self, value: object) -> Taken:
+        """Where the elements come from that a loop over a value asks for."""
+        if isinstance(value, Choice):
+            return self.of(value.then).and_(self.of(value.other))
+        if isinstance(value, Ref):
+            return Taken(((value, False),))
+        return self.taken.get(value, Taken()) if isinstance(value, Tup) else Taken()
+
+    def joined(self, result: Tup, *values: object) -> None:
+        """Note that a tuple stands for one of some values."""
+        if any(isinstance(v, Tup) and v in self.taken for v in values):
+            self.takes(result, values, False)
+        if any(isinstance(v, Tup) and v in self.shown for v in values):
+            self.shown.add(result)
 
     def no_tuple(self, value: object) -> bool:
         """Whether a value is an iterator or a view of a dict, and not the tuple it is here."""

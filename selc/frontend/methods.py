@@ -185,6 +185,7 @@ def _dict_method(
             pairs = ((iteration.key_value(cx, k), v.value) for k, v in entries.items())
             view = Tup(tuple(Tup(pair) for pair in pairs))
         cx.iterators.shown.add(view)
+        cx.iterators.takes(view, (ref,), False)
         if not obj.frozen:
             cx.iterators.views[view] = e
         return view

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from selc.frontend.iterators import Iterators
 from selc.frontend.values import (
     Choice,
     DictObj,
@@ -75,6 +76,14 @@ class Heap:
             todo += [i for i in self.sources.get(oid, ()) if i not in todo]
         return False
 
+    def related(self, ref: Ref) -> list[Ref]:
+        """An object, those that it stands for, and those that stand for it."""
+        todo = [ref.oid]
+        for oid in todo:
+            beside = [*self.sources.get(oid, ()), self.superseded.get(oid, oid)]
+            todo += [i for i in dict.fromkeys(beside) if i not in todo]
+        return [Ref(i) for i in todo]
+
     def get(self, state: State, ref: Ref) -> Obj:
         """The object's content in `state`."""
         obj = state.heap.get(ref.oid)
@@ -106,9 +115,10 @@ def _order(a: Mapping[object, Entry], b: Mapping[object, Entry]) -> tuple[list[o
 class Joiner:
     """Joins states and values under a condition."""
 
-    def __init__(self, graph: Graph, heap: Heap) -> None:
+    def __init__(self, graph: Graph, heap: Heap, iterators: Iterators) -> None:
         self.graph = graph
         self.heap = heap
+        self.iterators = iterators
 
     def states(self, cond: Node, then: State, other: State) -> State:
         """The state that is `then` if `cond` else `other` (both of the same region)."""
@@ -178,7 +188,9 @@ class Joiner:
             cls = like.cls if not isinstance(b, Tup) or like.cls is b.cls else None
             pairs = zip(mine, others, strict=True)
             items = [self._values(cond, x, y, then, other, out, merged) for x, y in pairs]
-            return Tup(tuple(items), like.fields, cls=cls)
+            joined = Tup(tuple(items), like.fields, cls=cls)
+            self.iterators.joined(joined, a, b)
+            return joined
         if isinstance(a, Func) and isinstance(b, Func) and a.node is b.node and a.scope == b.scope:
             return a
         if isinstance(a, Ref) and isinstance(b, Ref):

@@ -23,6 +23,7 @@ from selc.frontend import (
     targets,
 )
 from selc.frontend.context import MAX_UNROLL, Cascade, Exit, Handler, Loop, Lowering, snippet
+from selc.frontend.iterators import Taken
 from selc.frontend.sets import FROZENSET
 from selc.frontend.sites import stores
 from selc.frontend.state import State
@@ -179,13 +180,13 @@ def _if(cx: Lowering, st: State, s: ast.If) -> None:
 def _for(cx: Lowering, st: State, s: ast.For) -> None:
     collection = ranging.iterable(cx, st, s.iter)
     if isinstance(collection, ranging.Steps):
-        _loop(cx, st, s, collection.items, [], collection.present)
+        _loop(cx, st, s, collection.items, Taken(), collection.present)
         return
 
     def over(state: State, value: V) -> V:
         if isinstance(value, Node) and cx.known(value) is None and cx.abs(value).values is not None:
             return expr.split(cx, state, value, s.iter, lambda t, v: over(t, cx.graph.const(v)))
-        found = alive.sources(cx, state, s.iter, value)
+        found = cx.iterators.of(value)
         _loop(cx, state, s, iteration.iterate(cx, state, value, s.iter), found)
         return cx.none
 
@@ -197,12 +198,12 @@ def _loop(
     st: State,
     s: ast.For,
     items: tuple[V, ...],
-    found: list[alive.Source],
+    taken: Taken,
     present: tuple[Node, ...] = (),
 ) -> None:
     """Run the body once per item; `present` tells which iterations there are, if not all.
 
-    `found` is what the items are taken from.
+    `taken` is where the items come from.
     """
     if len(items) > MAX_UNROLL:
         cx.refuse(
@@ -223,11 +224,11 @@ def _loop(
                 if st.dead:
                     break
                 frame.iterations = f"{iterations}[{i}]"
-                before = alive.elements(cx, st, found)
+                was = alive.before(cx, st, taken)
                 targets.assign(cx, st, s.target, item)
                 _body(cx, st, s.body, loop)
                 if not st.dead:
-                    alive.check(cx, st, found, before, i)
+                    alive.check(cx, st, s.iter, taken, was, i, i == len(items) - 1)
         finally:
             frame.loops.pop()
             frame.iterations = iterations

@@ -97,6 +97,26 @@ BODIES = {
                 break
         return d["c"]
     """,
+    "computed elements, and the loop changes something else": """
+        n, out, k = 0, [], 2
+        for m in (m * k + 1 for m in (1, m)):
+            n += m
+            out.append(n)
+        for x in map(lambda n: n * k, (1, n)):
+            out.append(x)
+        for i, x in enumerate(x + k for x in (1, n)):
+            n += x * i
+        return n, out[0], out[-1]
+    """,
+    "a helper with the loop's names": """
+        def twice(x):
+            n = x * 2
+            return n
+        n = 0
+        for x in (twice(x) for x in (1, m)):
+            n += x
+        return n
+    """,
     "another list": """
         xs, ys = [1, m], [1]
         for x in xs:
@@ -150,6 +170,8 @@ def test_agrees(name: str, tmp_path: Path) -> None:
     assert agree(tmp_path, program, "pkg.mod:choose", {"m": list(range(10))})
 
 
+COMPUTED = "`{}`: the elements are computed one by one, and the loop changes what they are made of"
+EFFECT = "computing the elements of `{}` changes an object"
 LOOP = "`{}` is changed while a loop goes through it"
 ORDER = "in which order this dict has its keys depends on an input"
 OPERATOR = "an operator on an iterator or on a view of a dict is not supported"
@@ -190,7 +212,7 @@ REFUSED = {
             xs[i - 1] = m
         return n
         """,
-        LOOP.format("xs"),
+        LOOP.format("enumerate(xs)"),
     ),
     "a list from its end": (
         """
@@ -200,7 +222,7 @@ REFUSED = {
             xs[0] = m
         return n
         """,
-        LOOP.format("xs"),
+        LOOP.format("reversed(xs)"),
     ),
     "a dict that grows": (
         """
@@ -219,7 +241,109 @@ REFUSED = {
             d["b"] = m
         return n
         """,
-        LOOP.format("d"),
+        LOOP.format("d.items()"),
+    ),
+    "a view of one of two": (
+        """
+        a, b, n = {"a": 1, "b": 2}, {"a": 3, "b": 4}, 0
+        for v in (a.values() if m > 4 else b.values()):
+            n += v
+            a["b"] = m
+        return n
+        """,
+        LOOP.format("a.values() if m > 4 else b.values()"),
+    ),
+    "one of two lists that is counted": (
+        """
+        rows, n = [[1, 2, 3], [4, 5, 6]], 0
+        for i, x in enumerate(rows[m // 5]):
+            n += x
+            rows[m // 5][2] = m
+        return n
+        """,
+        LOOP.format("enumerate(rows[m // 5])"),
+    ),
+    "a list in a comprehension": (
+        """
+        xs = [1, 2, 3]
+        def put(x):
+            xs[2] = m
+            return x
+        return sum([put(x) for x in xs])
+        """,
+        LOOP.format("xs"),
+    ),
+    "a list in a test": (
+        """
+        xs = [1, 2, 3]
+        def put(x):
+            xs[2] = m
+            return x > 2
+        return next(x for x in xs if put(x))
+        """,
+        LOOP.format("xs"),
+    ),
+    "what elements read": (
+        """
+        s, n = {"k": 1}, 0
+        for x in (r + s["k"] for r in (1, 2)):
+            n += x
+            s["k"] = m
+        return n
+        """,
+        COMPUTED.format("(r + s['k'] for r in (1, 2))"),
+    ),
+    "a variable that elements read": (
+        """
+        k, n = 1, 0
+        for i, x in enumerate(r + k for r in (1, 2)):
+            n += x
+            k = m
+        return n
+        """,
+        COMPUTED.format("enumerate((r + k for r in (1, 2)))"),
+    ),
+    "what a mapped function reads": (
+        """
+        k, n = 1, 0
+        def add(r):
+            return r + k
+        for x in map(add, (1, 2)):
+            n += x
+            k = m
+        return n
+        """,
+        COMPUTED.format("map(add, (1, 2))"),
+    ),
+    "what a method reads": (
+        """
+        p, n = Plain(), 0
+        for x in (r + p.grow() for r in (1, 2)):
+            n += x
+            p.w = m
+        return n
+        """,
+        COMPUTED.format("(r + p.grow() for r in (1, 2))"),
+    ),
+    "an effect of what is mapped": (
+        """
+        s = [0]
+        def hit(r):
+            s[0] += m
+            return r > 1
+        any(map(hit, (1, 2, 3)))
+        return s[0]
+        """,
+        EFFECT.format("map(hit, (1, 2, 3))"),
+    ),
+    "an effect of an element": (
+        """
+        xs = [1, m, 3]
+        for x in (xs.pop() for _ in (1, 2)):
+            break
+        return len(xs)
+        """,
+        EFFECT.format("(xs.pop() for _ in (1, 2))"),
     ),
     "a key that may be there": (
         """
