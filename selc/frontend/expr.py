@@ -87,7 +87,7 @@ def lower(cx: Lowering, st: State, e: ast.expr) -> V:
     value = run(cx, st, e) if once else _in_alternatives(cx, st, e, run)
     if isinstance(value, Poison):
         raise Cascade
-    return value
+    return names.current(cx, st, value)
 
 
 _COMPOSED = frozenset({ast.Call, ast.Subscript, ast.Compare, ast.BinOp, ast.UnaryOp})

@@ -76,6 +76,7 @@ def _used_up(cx: Lowering, e: ast.AST) -> NoReturn:
 
 def iterate(cx: Lowering, st: State, value: V, e: ast.AST) -> tuple[V, ...]:
     """The elements of a static collection, in order."""
+    names.current(cx, st, value)
     if isinstance(value, Tup):
         if not cx.iterators.use(value):
             _used_up(cx, e)

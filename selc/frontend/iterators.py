@@ -8,7 +8,7 @@ later changes of what it reads, raise later or not at all, and be used up by its
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from selc.frontend.values import Choice, Ref, Tup
@@ -26,6 +26,14 @@ class Taken:
         return Taken(self.containers + other.containers, self.computed + other.computed)
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """Where a view of a dict was made, and what the dict, and its other names, held then."""
+
+    e: ast.AST
+    held: Mapping[int, object]
+
+
 @dataclass(slots=True)
 class Iterators:
     """Those of one lowering: where they were made, and what became of them."""
@@ -33,7 +41,7 @@ class Iterators:
     made: dict[Tup, ast.AST] = field(default_factory=dict)
     open: dict[Tup, ast.AST] = field(default_factory=dict)  # not gone through so far
     read: set[Tup] = field(default_factory=set)  # by a name
-    views: dict[Tup, ast.AST] = field(default_factory=dict)  # of dicts that may change later
+    views: dict[Tup, View] = field(default_factory=dict)  # of dicts that may change later
     shown: set[Tup] = field(default_factory=set)  # all views of dicts
     taken: dict[Tup, Taken] = field(default_factory=dict)
 
@@ -69,6 +77,10 @@ class Iterators:
             self.takes(result, values, False)
         if any(isinstance(v, Tup) and v in self.shown for v in values):
             self.shown.add(result)
+        views = [self.views[v] for v in values if isinstance(v, Tup) and v in self.views]
+        if views:
+            held = {oid: obj for view in views for oid, obj in view.held.items()}
+            self.views[result] = View(views[0].e, held)
 
     def no_tuple(self, value: object) -> bool:
         """Whether a value is an iterator or a view of a dict, and not the tuple it is here."""

@@ -15,6 +15,7 @@ from selc.frontend import (
     tensors,
 )
 from selc.frontend.context import Lowering, snippet
+from selc.frontend.iterators import View
 from selc.frontend.sets import FROZENSET
 from selc.frontend.state import State
 from selc.frontend.values import (
@@ -187,7 +188,8 @@ def _dict_method(
         cx.iterators.shown.add(view)
         cx.iterators.takes(view, (ref,), False)
         if not obj.frozen:
-            cx.iterators.views[view] = e
+            held = {r.oid: st.heap.get(r.oid) for r in cx.heap.related(ref)}
+            cx.iterators.views[view] = View(e, held)
         return view
     if name == "copy":
         return copied(cx, st, e, ref, deep=False)

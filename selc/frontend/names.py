@@ -153,15 +153,31 @@ def _no_view(cx: Lowering, value: V) -> None:
     """A view of a dict follows the dict: one that is kept could show what comes later."""
     made = cx.iterators.views.get(value) if isinstance(value, Tup) else None
     if made is not None:
-        cx.refuse(
-            made,
-            "SEL901",
-            f"`{snippet(made)}` is kept, and shows what the dict holds later",
-            help="keep what it holds now: `tuple(...)`",
-        )
+        _kept_view(cx, made.e)
     for item in value.items if isinstance(value, Tup) and not value.size else ():
         if isinstance(item, Tup):
             _no_view(cx, item)
+
+
+def current(cx: Lowering, st: State, value: V) -> V:
+    """A value that is used; refused is a view of a dict that has changed since it was made."""
+    made = cx.iterators.views.get(value) if isinstance(value, Tup) else None
+    if made is not None:
+        known = {r.oid for oid in made.held for r in cx.heap.related(Ref(oid))}
+        if not known <= made.held.keys() or any(
+            st.heap.get(oid) is not obj for oid, obj in made.held.items()
+        ):
+            _kept_view(cx, made.e)
+    return value
+
+
+def _kept_view(cx: Lowering, made: ast.AST) -> NoReturn:
+    cx.refuse(
+        made,
+        "SEL901",
+        f"`{snippet(made)}` is kept, and shows what the dict holds later",
+        help="keep what it holds now: `tuple(...)`",
+    )
 
 
 # -- module level --------------------------------------------------------------------------------

@@ -55,6 +55,11 @@ def first(**given):
 def total(a, b):
     return a + b
 
+def summed(view, d, n):
+    if n:
+        d["a"] = n
+    return sum(view) + len(view)
+
 def shorten(xs):
     xs.pop()
     return 1
@@ -116,6 +121,12 @@ BODIES = {
         for x in (twice(x) for x in (1, m)):
             n += x
         return n
+    """,
+    "a view that a helper gets": """
+        d = {"a": 1, "b": m % 2}
+        n = summed(d.values(), d, 0)
+        d["a"] = m % 3
+        return n, summed(d.values(), d, 0)
     """,
     "another list": """
         xs, ys = [1, m], [1]
@@ -344,6 +355,20 @@ REFUSED = {
         return len(xs)
         """,
         EFFECT.format("(xs.pop() for _ in (1, 2))"),
+    ),
+    "a view that a helper gets, and the dict changes": (
+        """
+        d = {"a": 1, "b": 2}
+        return summed(d.values(), d, m)
+        """,
+        "`d.values()` is kept, and shows what the dict holds later",
+    ),
+    "a view of one of two that a helper gets": (
+        """
+        a, b = {"a": 1}, {"a": 2}
+        return summed(a.values() if m > 4 else b.values(), b, m)
+        """,
+        "`a.values()` is kept, and shows what the dict holds later",
     ),
     "a key that may be there": (
         """
