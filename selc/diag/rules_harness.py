@@ -109,7 +109,8 @@ RULES: Final = (
         title="a kernel failed, or gave a wrong result",
         means=(
             "The kernel crashed, hung, ran out of memory or differs from its float64 reference by "
-            "more than its tolerance. A warning where other choices remain; an error if none does."
+            "more than its tolerance. A warning where other choices remain; an error if none does. "
+            "A warning also where the kernels' `estimate` fails: the search then goes without it."
         ),
         why="A fast wrong kernel must not win, and one bad choice must not end a run.",
         example="BLOCK_K=512: out of resource, shared memory, required 294912, limit 232448\n",

@@ -218,7 +218,8 @@ def comprehension(cx: Lowering, st: State, e: ast.expr) -> V:
         else:
             out.append((expr.lower(cx, s, e.elt), cx.none))
 
-    heap, gone = dict(st.heap), list[V]()
+    gone: list[V] = []
+    heap = dict(st.heap) if isinstance(e, ast.GeneratorExp) else {}
     _generate(cx, st, e, e.generators, element, gone)
     if isinstance(e, ast.DictComp):
         entries = {access.static_key(cx, st, k, e): Entry(cx.true, v) for k, v in out}
